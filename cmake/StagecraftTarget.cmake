@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Warnings and sanitizers for the project's own targets:
+#   stagecraft_target(NAME [WARN_LESS])     WARN_LESS leaves out -Wconversion and -Wshadow, for units full of Qt's macros
+function(stagecraft_target name)
+  cmake_parse_arguments(arg "WARN_LESS" "" "" ${ARGN})
+  target_include_directories(${name} PUBLIC "${PROJECT_SOURCE_DIR}")
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic)
+  if(NOT arg_WARN_LESS)
+    target_compile_options(${name} PRIVATE -Wshadow -Wconversion)
+  endif()
+  if(STAGECRAFT_WERROR)
+    target_compile_options(${name} PRIVATE -Werror)
+  endif()
+  if(STAGECRAFT_SANITIZE)
+    target_compile_options(${name} PRIVATE "-fsanitize=${STAGECRAFT_SANITIZE}" -fno-omit-frame-pointer)
+    target_link_options(${name} PUBLIC "-fsanitize=${STAGECRAFT_SANITIZE}")
+  endif()
+endfunction()

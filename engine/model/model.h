@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A model as a plan describes it: a list of layers, an input, a loss. The runtime builds LibTorch modules from it; here
+// only sizes are counted. Tensors are float32, shapes are (rows, ...) with rows = micro-batch size.
+//
+//   ModelSpec model{.layers = {Linear{1024, 2048, Activation::Relu}, Linear{2048, 1024}}, .microbatchRows = 8};
+//   layerCounts(model)[0].parameters == 2'099'200
+#pragma once
+
+#include "traces/base/expected.h"
+#include "traces/base/units.h"
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace stagecraft::engine {
+
+using traces::Bytes;
+using traces::Error;
+using traces::Expected;
+using traces::TimeNs;
+
+enum class Activation : std::uint8_t { None, Relu, Gelu };
+
+// (rows, [sequence,] in) -> (rows, [sequence,] out), with bias.
+struct Linear {
+    int in = 0;
+    int out = 0;
+    Activation activation = Activation::None;
+    bool operator==(const Linear&) const = default;
+};
+
+// Token and learned position embedding: (rows, sequence) int64 -> (rows, sequence, dim).
+struct Embedding {
+    int vocabulary = 0;
+    int sequence = 0;
+    int dim = 0;
+    bool operator==(const Embedding&) const = default;
+};
+
+// Pre-norm transformer block, causal attention, GELU: x + o(sdpa(qkv(norm(x)))), then x + down(gelu(up(norm(x)))).
+struct TransformerBlock {
+    int dim = 0;
+    int heads = 0;
+    int ffn = 0;
+    bool operator==(const TransformerBlock&) const = default;
+};
+
+// LayerNorm over dim, then Linear(dim, vocabulary).
+struct Head {
+    int dim = 0;
+    int vocabulary = 0;
+    bool operator==(const Head&) const = default;
+};
+
+using Layer = std::variant<Linear, Embedding, TransformerBlock, Head>;
+
+enum class Loss : std::uint8_t {
+    MeanSquaredError, // float target of the output's shape
+    CrossEntropy,     // int64 target (rows, sequence): the next token
+};
+
+// Data is made from the plan's seed: float inputs are N(0,1) of shape (rows, in); tokens are uniform of (rows, sequence).
+struct ModelSpec {
+    std::vector<Layer> layers; // expanded: a repeated layer stands here several times
+    Loss loss = Loss::MeanSquaredError;
+    int microbatchRows = 1;
+
+    [[nodiscard]] bool empty() const { return layers.empty(); }
+    bool operator==(const ModelSpec&) const = default;
+};
+
+// Sizes of one layer for one micro-batch; FLOPs count 2 for a multiply-add (Megatron-LM, arXiv 2104.04473 appendix).
+struct LayerCounts {
+    std::int64_t parameters = 0;
+    double forwardFlops = 0;
+    double backwardFlops = 0;    // twice the forward's: input and weight gradient
+    Bytes outputBytes = 0;       // what is handed to the next layer
+    Bytes activationBytes = 0;   // kept from F until B: inputs of matrix products, norms, attention, activations
+    std::string name;            // "Linear 1024→2048, ReLU"
+};
+
+// An error names the layer that does not fit the one before it ("layer 2 takes 512 values, layer 1 gives 2048").
+Expected<void> checkModel(const ModelSpec& model);
+std::vector<LayerCounts> layerCounts(const ModelSpec& model);
+std::string layerName(const Layer& layer);
+
+// Shape of what enters the first layer and of what the last gives, for `rows` rows.
+std::vector<std::int64_t> inputShape(const ModelSpec& model, int rows);
+std::vector<std::int64_t> outputShape(const ModelSpec& model, int rows);
+
+// How many of the layers each stage takes.
+using Partition = std::vector<int>;
+
+// Contiguous, with the largest sum of `weight` over a stage as small as possible; no stage is empty.
+// Linear partition by dynamic programming. An error where there are more stages than layers.
+Expected<Partition> balancedPartition(const std::vector<double>& weight, int stages);
+
+} // namespace stagecraft::engine

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A plan is the whole configuration of one pipeline: model, partition, schedule, costs, run. Value type: the window edits
+// copies of it (undo is a stack of plans), the command line reads the same file. JSON form: docs/plan.md; see plan_json.h.
+//
+//   Plan plan = readPlan(text).value();
+//   plan.pipeline.schedule = "gpipe";
+//   Expected<Schedule> schedule = scheduleOf(plan);
+//   Expected<CostTable> costs = costsOf(plan);
+#pragma once
+
+#include "engine/model/model.h"
+#include "engine/schedule/schedule.h"
+#include "engine/simulate/cost_table.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stagecraft::engine {
+
+struct PipelineSpec {
+    std::string schedule = "1f1b"; // a family's name, or "custom"
+    int ranks = 4;
+    int chunks = 1; // stages per rank
+    int microbatches = 8;
+    std::string customSchedule; // text form; only for "custom"
+
+    bool operator==(const PipelineSpec&) const = default;
+};
+
+// Where a plan's costs come from. The origin is shown wherever a cost is.
+enum class CostSource : std::uint8_t {
+    Assumed,  // the times below, equal for all ranks but for stageScale
+    Model,    // estimated from the model's FLOPs and flopsPerSecond
+    Measured, // per-stage times taken over from a run
+};
+std::string_view costSourceText(CostSource source); // "assumed", "model", "measured"
+
+struct CostSpec {
+    CostSource source = CostSource::Assumed;
+    // Assumed: times of one rank for one micro-batch through all its chunks; a chunk takes 1/v.
+    TimeNs forward = 1'000'000;
+    TimeNs backward = 2'000'000;
+    std::optional<TimeNs> inputGrad;  // both or none; then backward is their sum
+    std::optional<TimeNs> weightGrad;
+    std::optional<TimeNs> overlap;    // of OVERLAP_F_B; F + B unless given
+    std::vector<double> stageScale;   // one factor per stage, or empty
+    Bytes activationBytes = 0;        // what F keeps per micro-batch of a rank; 0: from the model, if any
+    Bytes wgradBytes = 0;             // the part of it that stays until W
+    // Model:
+    double flopsPerSecond = 50e9;
+    // Measured: one entry per stage.
+    std::vector<StageCosts> measured;
+    std::string measuredFrom; // "run of gpt-small, 2 ranks, threads, 2026-11-28", shown beside the figures
+    // Transfers between ranks, for every source:
+    TimeNs latency = 0;
+    double bandwidth = 0; // bytes per second; 0: transfers take the latency alone
+    Bytes boundaryBytes = 0; // per micro-batch and boundary; 0: from the model, if any
+    double jitter = 0;       // relative standard deviation of every action's time (normal, cut at 3 sigma)
+    std::uint64_t seed = 1;  // of the jitter
+
+    bool operator==(const CostSpec&) const = default;
+};
+
+enum class RunMode : std::uint8_t { Threads, Emulated };
+enum class DeviceKind : std::uint8_t { Cpu };
+enum class CheckMode : std::uint8_t { Off, First, All };
+enum class OptimizerKind : std::uint8_t { Sgd, AdamW };
+std::string_view runModeText(RunMode mode);
+std::string_view deviceText(DeviceKind device);
+std::string_view checkModeText(CheckMode check);
+std::string_view optimizerText(OptimizerKind optimizer);
+
+struct RunSpec {
+    RunMode mode = RunMode::Threads;
+    DeviceKind device = DeviceKind::Cpu;
+    int steps = 5;
+    CheckMode check = CheckMode::First;
+    OptimizerKind optimizer = OptimizerKind::AdamW;
+    double learningRate = 1e-3;
+    std::uint64_t seed = 1; // weights and data
+
+    bool operator==(const RunSpec&) const = default;
+};
+
+struct Plan {
+    std::string name;
+    std::string description;
+    ModelSpec model;     // may be empty: simulate only
+    Partition partition; // layers per stage; empty: balanced by FLOPs
+    PipelineSpec pipeline;
+    CostSpec costs;
+    RunSpec run;
+
+    [[nodiscard]] int stages() const { return pipeline.ranks * pipeline.chunks; }
+    bool operator==(const Plan&) const = default;
+};
+
+// Everything that can be said without running: ranges, model, partition, schedule, costs. First error found.
+Expected<void> checkPlan(const Plan& plan);
+
+Expected<Schedule> scheduleOf(const Plan& plan);
+
+// The partition in use: the plan's own, or balanced by FLOPs. Error where it does not fit model or stages.
+Expected<Partition> partitionOf(const Plan& plan);
+
+// The cost table in use, one entry per stage.
+Expected<CostTable> costsOf(const Plan& plan);
+
+// Changes ranks and chunks, and with them what depends on their number: the partition becomes balanced, stage factors and
+// measured costs that no longer fit are dropped (source falls back to Model, or Assumed without a model).
+Plan withShape(Plan plan, int ranks, int chunks);
+
+} // namespace stagecraft::engine

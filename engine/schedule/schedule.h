@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A schedule is data: for each rank the list of actions that it executes in order. Generators, validator, simulator, live
+// runtime, importer and exporter share it, and its one text form: a line per rank, actions separated by commas, '#' lines
+// are comments (PyTorch's CSV, see traces/base/action.h for the cells).
+//
+//   Schedule s = generate({.name = "1f1b", .ranks = 4, .microbatches = 8}).value();
+//   std::cout << toText(s);
+#pragma once
+
+#include "traces/base/action.h"
+#include "traces/base/expected.h"
+#include "traces/base/ids.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stagecraft::engine {
+
+using traces::Action;
+using traces::ActionKind;
+using traces::Error;
+using traces::Expected;
+using traces::MicroBatch;
+using traces::Rank;
+using traces::Stage;
+
+struct Schedule {
+    std::string name;
+    int ranks = 0;
+    int chunks = 1; // stages of one rank (v)
+    int microbatches = 0;
+    std::vector<Rank> stageToRank; // one entry per global stage
+    std::vector<std::vector<Action>> order; // [rank][position]
+
+    [[nodiscard]] int stages() const { return static_cast<int>(stageToRank.size()); }
+    [[nodiscard]] std::size_t actionCount() const;
+    bool operator==(const Schedule&) const = default;
+};
+
+struct ScheduleRequest {
+    std::string name = "1f1b";
+    int ranks = 4;
+    int chunks = 1;
+    int microbatches = 8;
+};
+
+// What a schedule needs and does, for lists, tooltips and error messages.
+struct ScheduleFamily {
+    std::string name;       // "1f1b", the word of plans and of the command line
+    std::string title;      // "1F1B"
+    std::string idea;       // one sentence
+    std::string conditions; // "any p and m; one chunk per rank"
+    std::string source;     // paper or framework
+    int minChunks = 1;
+    int maxChunks = 1;
+};
+
+// The schedules that generate() knows, in the order of the command line contract.
+const std::vector<ScheduleFamily>& scheduleFamilies();
+const ScheduleFamily* findFamily(std::string_view name);
+
+// Limits of every request: ranks, chunks and micro-batches at least 1, stages at most kMaxStages and actions at most
+// kMaxActions, so that a typing error does not take the machine's memory.
+inline constexpr int kMaxStages = 16384;
+inline constexpr long long kMaxActions = 100'000'000;
+
+// An error names the schedule, the value that it cannot take, why, and the nearest value that it can.
+Expected<Schedule> generate(const ScheduleRequest& request);
+
+// Rank of each stage when chunks are laid around the ranks in a loop: stage g on rank g mod p (Megatron, PyTorch).
+std::vector<Rank> loopPlacement(int ranks, int chunks);
+
+std::string toText(const Schedule& schedule);
+
+// Reads the text form. Ranks are the lines, the stage-to-rank map, stages and micro-batches follow from the actions.
+// Errors name line, cell and what was expected. The result may still be illegal: see validate.h.
+Expected<Schedule> parseSchedule(std::string_view text, std::string name = "custom");
+
+} // namespace stagecraft::engine

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Is a schedule legal? Rules (for every global stage s of S and micro-batch i of m):
+//   every (s,i) has exactly one F, and either one B or one I and one W (or none of them in a forward-only schedule);
+//   an action lies on the rank that holds its stage;
+//   on its rank F(s,i) comes before B/I(s,i), and I(s,i) before W(s,i);
+//   the whole can be executed: F(s,i) after F(s-1,i); B/I(s,i) after B/I(s+1,i), on the last stage after its own F.
+//     Where ranks wait for each other in a circle, that is a deadlock, reported as the circle.
+//   with SEND/RECV actions: each RECV has its SEND and the other way round, a SEND comes after what it sends, a RECV
+//     before what uses it.
+//
+//   ValidationReport report = validate(schedule, {.send = SendMode::Rendezvous});
+//   if (!report.legal()) print(report.errors);
+#pragma once
+
+#include "engine/schedule/schedule.h"
+
+#include <string>
+#include <vector>
+
+namespace stagecraft::engine {
+
+enum class SendMode : std::uint8_t {
+    Buffered,   // a send costs its rank nothing and never waits
+    Rendezvous, // a send waits until the other side receives
+};
+
+struct ScheduleFault {
+    Rank rank{};
+    int position = 0; // in the rank's order, from 0; -1 where something is missing
+    std::string action;
+    std::string message; // names rank, position and action itself, fit to be shown alone
+    bool operator==(const ScheduleFault&) const = default;
+};
+
+struct WaitingRank {
+    Rank rank{};
+    int position = 0;
+    std::string action;   // what it cannot start
+    std::string waitsFor; // the action that must come first
+    Rank waitsForRank{};
+    bool operator==(const WaitingRank&) const = default;
+};
+
+struct ValidationReport {
+    std::vector<ScheduleFault> errors;
+    std::vector<WaitingRank> deadlock; // the circle, each waiting for the next; empty when there is none
+    [[nodiscard]] bool legal() const { return errors.empty() && deadlock.empty(); }
+};
+
+struct ValidationOptions {
+    SendMode send = SendMode::Buffered;
+    std::size_t maxErrors = 100; // the count of those left out stands in the last one's message
+};
+
+ValidationReport validate(const Schedule& schedule, const ValidationOptions& options = {});
+
+} // namespace stagecraft::engine

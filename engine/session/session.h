@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A session is one live run and everything that can be done to it. The runtime's in-process session and the window's
+// worker client behave alike: commands return at once, what happens comes back as records (traces/store/record.h) in one
+// stream. All calls may come from any one thread at a time; none blocks on the run, but for the destructor, which stops
+// and joins it.
+//
+//   std::unique_ptr<Session> session = runtime::makeLocalSession();
+//   session->start(plan);
+//   while (session->waitForRecords(std::chrono::milliseconds(50)) || !finished(session->state()))
+//       for (Record& record : session->takeRecords()) apply(trace, record);
+//
+// The trace's own records are built as a run goes; beside them SessionRecords carry one JSON object each, of the forms in
+// session_message.h: state changes, progress, the first failure, the result.
+#pragma once
+
+#include "engine/plan/plan.h"
+#include "traces/store/record.h"
+
+#include <chrono>
+#include <string_view>
+#include <vector>
+
+namespace stagecraft::engine {
+
+enum class SessionState : std::uint8_t {
+    Idle,      // nothing ran yet
+    Preparing, // building stages, data, reference
+    Running,
+    Paused,   // between two actions of each rank; nothing is lost
+    Stopping, // ranks drain
+    Finished, // all steps done
+    Stopped,  // stopped by command; what ran until then is kept
+    Failed,   // a failure was reported; what ran until then is kept
+};
+std::string_view stateText(SessionState state); // "running", ...
+[[nodiscard]] constexpr bool finished(SessionState state)
+{
+    return state == SessionState::Finished || state == SessionState::Stopped || state == SessionState::Failed;
+}
+
+class Session {
+public:
+    virtual ~Session() = default;
+
+    // Starts a run; an error where the plan cannot run (the reason, with the remedy) or a run is going on.
+    virtual Expected<void> start(const Plan& plan) = 0;
+    virtual void pause() = 0;
+    virtual void resume() = 0;
+    virtual void stop() = 0;
+
+    [[nodiscard]] virtual SessionState state() const = 0;
+
+    // Moves out all records since the last call, in order. The state may be `Finished` while records are still to be taken.
+    virtual std::vector<traces::Record> takeRecords() = 0;
+    // Waits until there are records or the time is over; tells whether there are.
+    virtual bool waitForRecords(std::chrono::milliseconds timeout) = 0;
+};
+
+} // namespace stagecraft::engine

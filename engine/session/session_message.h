@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a session says and is told, as JSON objects of one line: messages come inside SessionRecords of the stream,
+// commands go to a worker's standard input, one a line.
+//
+//   {"message":"state","state":"running"}
+//   {"message":"progress","text":"step 3 of 5","fraction":0.6}
+//   {"message":"failure","text":"...","rank":1,"stage":1,"microbatch":3,"step":0}
+//   {"message":"result","result":{...}}                      the object of `run --json`
+//   {"command":"start","plan":{...}}   {"command":"pause"}   {"command":"resume"}   {"command":"stop"}   {"command":"quit"}
+#pragma once
+
+#include "engine/plan/plan.h"
+#include "engine/session/session.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace stagecraft::engine {
+
+struct StateMessage {
+    SessionState state = SessionState::Idle;
+    bool operator==(const StateMessage&) const = default;
+};
+struct ProgressMessage {
+    std::string text;
+    double fraction = 0; // 0..1
+    bool operator==(const ProgressMessage&) const = default;
+};
+struct FailureMessage {
+    std::string text; // what failed, where, and what to do
+    std::optional<int> rank;
+    std::optional<int> stage;
+    std::optional<int> microbatch;
+    std::optional<int> step;
+    bool operator==(const FailureMessage&) const = default;
+};
+
+enum class GradientCheck : std::uint8_t { Off, Bitwise, Tolerance, Failed };
+std::string_view gradientCheckText(GradientCheck check); // "off", "bitwise", "tolerance", "failed"
+
+// What a run measured; times in ns, virtual when emulated. The figures of each rank come from the trace.
+struct RunResult {
+    std::string mode;
+    std::string device;
+    int steps = 0;              // completed
+    TimeNs stepNs = 0;          // median over the steps; the first is left out where there are three or more
+    TimeNs predictedStepNs = 0; // simulated from this run's median costs and hand-off times
+    TimeNs idealStepNs = 0;     // the same without hand-off cost
+    double efficiency = 0;      // idealStepNs / stepNs
+    std::vector<double> loss;   // one per step
+    std::vector<std::vector<std::int64_t>> outputs; // shape of the last stage's output over the whole batch of a step
+    GradientCheck gradientCheck = GradientCheck::Off;
+    double gradientMaxAbsDiff = 0;
+    std::vector<StageCosts> measuredCosts; // medians per stage, to be taken over into a plan
+    TimeNs measuredTransferNs = 0;         // median hand-off
+    bool operator==(const RunResult&) const = default;
+};
+struct ResultMessage {
+    RunResult result;
+    bool operator==(const ResultMessage&) const = default;
+};
+
+using SessionMessage = std::variant<StateMessage, ProgressMessage, FailureMessage, ResultMessage>;
+std::string writeMessage(const SessionMessage& message);
+Expected<SessionMessage> readMessage(std::string_view json);
+
+enum class CommandKind : std::uint8_t { Start, Pause, Resume, Stop, Quit };
+struct SessionCommand {
+    CommandKind kind = CommandKind::Stop;
+    Plan plan; // Start only
+    bool operator==(const SessionCommand&) const = default;
+};
+std::string writeCommand(const SessionCommand& command); // one line, without the line end
+Expected<SessionCommand> readCommand(std::string_view line);
+
+} // namespace stagecraft::engine

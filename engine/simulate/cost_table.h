@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Costs are data: what each stage's actions take, and what they hold. Assumed, estimated from a model or measured by a
+// run, it is the same table; the origin travels with it and is shown.
+#pragma once
+
+#include "traces/base/units.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stagecraft::engine {
+
+using traces::Bytes;
+using traces::TimeNs;
+
+// One stage (a chunk of a rank), one micro-batch.
+struct StageCosts {
+    TimeNs forward = 0;
+    TimeNs backward = 0;   // full backward
+    TimeNs inputGrad = 0;  // I
+    TimeNs weightGrad = 0; // W
+    TimeNs overlap = 0;    // OVERLAP_F_B
+    TimeNs optimizer = 0;  // once a step; 0: not simulated
+    Bytes activationBytes = 0; // kept from F until B (or I, see wgradBytes)
+    Bytes wgradBytes = 0;      // the part that stays until W
+    Bytes weightBytes = 0;
+    Bytes gradientBytes = 0;
+    Bytes optimizerBytes = 0;
+
+    bool operator==(const StageCosts&) const = default;
+};
+
+struct CostTable {
+    std::vector<StageCosts> stages;
+    TimeNs transfer = 0;       // of one boundary tensor between two ranks: latency + bytes/bandwidth
+    double jitter = 0;         // relative standard deviation of every action's time (normal, cut at 3 sigma, seeded)
+    std::uint64_t seed = 1;
+    std::string origin;        // "assumed", "estimated from the model at 50 GFLOP/s", "measured: ..."
+
+    bool operator==(const CostTable&) const = default;
+};
+
+} // namespace stagecraft::engine

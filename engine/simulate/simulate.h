@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Event simulation of a schedule: ranks execute their lists in order, one computing action at a time; an action starts when
+// its rank is free and what it needs has arrived. A transfer between ranks takes CostTable::transfer on the edge and
+// occupies neither side (the model of the Zero-Bubble paper, arXiv 2401.10241); stages of one rank hand over at once.
+// The result is a trace labelled simulated on a virtual clock from 0.
+//
+//   Trace trace = simulate(schedule, costs).value();
+//   StepFigures figures = stepFigures(trace, Step{0}).value();
+#pragma once
+
+#include "engine/schedule/schedule.h"
+#include "engine/simulate/cost_table.h"
+#include "traces/store/trace.h"
+
+namespace stagecraft::engine {
+
+// Errors: a schedule that cannot be executed (the message names the waiting ranks; validate() tells the whole circle),
+// or a cost table that does not have the schedule's number of stages.
+Expected<traces::Trace> simulate(const Schedule& schedule, const CostTable& costs);
+
+} // namespace stagecraft::engine

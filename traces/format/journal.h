@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The journal (*.strace): records one after another, each with a length, so that a file or a pipe that breaks off loses at
+// most its last record. It is the program's own trace file, and what a worker writes to its standard output.
+//
+//   JournalWriter writer([&](std::string_view bytes) { file.write(bytes); });
+//   writer.write(InfoRecord{info});
+//
+//   JournalReader reader;
+//   std::vector<Record> records;
+//   while (read(pipe, buffer)) if (auto fed = reader.feed(buffer, records); !fed.ok()) return fed.error();
+//
+// Form (little endian): the 8 bytes "STRACE1\n"; then per record: type (1 byte), payload length (LEB128), payload. Readers
+// skip types that they do not know.
+#pragma once
+
+#include "traces/store/record.h"
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stagecraft::traces {
+
+class JournalWriter {
+public:
+    using Sink = std::function<void(std::string_view bytes)>;
+    explicit JournalWriter(Sink sink); // the sink gets the magic bytes at once
+    void write(const Record& record);  // one call of the sink per record
+    void write(const std::vector<Record>& records); // one call of the sink for all
+
+private:
+    Sink sink_;
+    std::string buffer_;
+};
+
+class JournalReader {
+public:
+    // Takes any split of the stream; appends the records that are complete. An error means that this is no journal or that
+    // it is damaged; records read before it stay in `out`.
+    Expected<void> feed(std::string_view bytes, std::vector<Record>& out);
+    [[nodiscard]] std::size_t pendingBytes() const { return pending_.size() - consumed_; } // of an incomplete record
+
+private:
+    std::string pending_;
+    std::size_t consumed_ = 0;
+    bool magicSeen_ = false;
+};
+
+// The records that make this trace: info, texts, lanes, slices with their edges in an order that apply() takes.
+std::vector<Record> recordsOf(const Trace& trace);
+
+Expected<void> saveJournal(const Trace& trace, const std::filesystem::path& file);
+// A file that was cut off is read as far as it goes, and a note in the trace says so.
+Expected<Trace> loadJournal(const std::filesystem::path& file);
+
+} // namespace stagecraft::traces

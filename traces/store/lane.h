@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A lane: one row of a timeline, holding slices in the order of time that do not overlap. Slices lie in columns, in
+// chunks of kChunkSlices that never change once full (sealed): a copy of a lane shares them and copies only the open
+// tail, so a background job works on a snapshot while the owner appends. Not thread-safe otherwise.
+//
+// Beside the slices runs an index of level-of-detail: the busy time by paint class up to every kBlockSlices-th slice.
+// occupancyUntil() is therefore O(log n), and what a pixel column shows is its true occupancy, not a sample.
+//
+//   Lane lane({.rank = Rank{0}, .kind = LaneKind::Compute, .name = "rank 0"});
+//   lane.append({.begin = 0, .end = 1000, .action = forward(Stage{0}, MicroBatch{0})});
+//   for (std::size_t i = lane.firstEndingAfter(t0); i < lane.size() && lane.begin(i) < t1; ++i) draw(lane.slice(i));
+#pragma once
+
+#include "traces/base/action.h"
+#include "traces/base/units.h"
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace stagecraft::traces {
+
+enum class LaneKind : std::uint8_t {
+    Compute,  // what the rank executes: forward, backward, optimizer
+    Transfer, // hand-offs that this rank sends, one slice from the producer's end to the arrival
+    Stream,   // a device stream or another row of an imported trace
+};
+
+struct LaneInfo {
+    Rank rank{};
+    LaneKind kind = LaneKind::Compute;
+    std::int32_t depth = 0; // among lanes of one rank and kind (transfers in flight at the same time)
+    std::string name;
+
+    bool operator==(const LaneInfo&) const = default;
+};
+
+struct Slice {
+    TimeNs begin = 0;
+    TimeNs end = 0;
+    Action action{};
+    Step step{};
+    TextId text{}; // names a slice whose action is None
+
+    [[nodiscard]] TimeNs duration() const { return end - begin; }
+    bool operator==(const Slice&) const = default;
+};
+
+// Groups of action kinds that one colour stands for.
+enum class PaintClass : std::uint8_t { Forward, Backward, InputGrad, WeightGrad, Overlap, Transfer, Optimizer, Other };
+inline constexpr std::size_t kPaintClassCount = 8;
+PaintClass paintClass(ActionKind kind);
+
+// Busy nanoseconds by PaintClass.
+using Occupancy = std::array<TimeNs, kPaintClassCount>;
+
+class Lane {
+public:
+    static constexpr std::size_t kChunkSlices = 4096;
+    static constexpr std::size_t kBlockSlices = 16;
+
+    explicit Lane(LaneInfo info);
+    Lane(const Lane& other); // shares sealed chunks, copies the open one
+    Lane& operator=(const Lane& other);
+    Lane(Lane&&) noexcept = default;
+    Lane& operator=(Lane&&) noexcept = default;
+    ~Lane() = default;
+
+    [[nodiscard]] const LaneInfo& info() const { return info_; }
+    [[nodiscard]] std::size_t size() const { return size_; }
+    [[nodiscard]] bool empty() const { return size_ == 0; }
+
+    // Precondition: slice.begin >= the end of the last slice, slice.end >= slice.begin. canAppend() tells.
+    void append(const Slice& slice);
+    [[nodiscard]] bool canAppend(const Slice& slice) const
+    {
+        return slice.end >= slice.begin && (size_ == 0 || slice.begin >= lastEnd_);
+    }
+
+    [[nodiscard]] TimeNs begin(std::size_t i) const { return chunk(i).begin[i % kChunkSlices]; }
+    [[nodiscard]] TimeNs end(std::size_t i) const { return chunk(i).end[i % kChunkSlices]; }
+    [[nodiscard]] const Action& action(std::size_t i) const { return chunk(i).payload[i % kChunkSlices].action; }
+    [[nodiscard]] Step step(std::size_t i) const { return chunk(i).payload[i % kChunkSlices].step; }
+    [[nodiscard]] TextId text(std::size_t i) const { return chunk(i).payload[i % kChunkSlices].text; }
+    [[nodiscard]] Slice slice(std::size_t i) const;
+    [[nodiscard]] TimeNs lastEnd() const { return lastEnd_; } // 0 when empty
+
+    // Index of the first slice with end > t; size() if none. `from` is a lower bound known to the caller: the search
+    // gallops from there, so a left-to-right sweep costs O(1) a step.
+    [[nodiscard]] std::size_t firstEndingAfter(TimeNs t, std::size_t from = 0) const;
+
+    // Busy time by class from the start of the lane until t; `slice` is firstEndingAfter(t).
+    [[nodiscard]] Occupancy occupancyUntil(TimeNs t, std::size_t slice) const;
+
+    [[nodiscard]] std::size_t memoryBytes() const;
+
+private:
+    struct Payload {
+        Action action;
+        Step step;
+        TextId text;
+    };
+    struct SliceChunk {
+        SliceChunk();
+        std::vector<TimeNs> begin;
+        std::vector<TimeNs> end;
+        std::vector<Payload> payload;
+        std::vector<Occupancy> before; // one per block: busy time before its first slice
+        Occupancy total{};             // busy time up to the last slice of this chunk
+    };
+
+    [[nodiscard]] const SliceChunk& chunk(std::size_t i) const { return *chunks_[i / kChunkSlices]; }
+    void openChunk();
+
+    LaneInfo info_;
+    std::vector<std::shared_ptr<SliceChunk>> chunks_;
+    SliceChunk* open_ = nullptr; // == chunks_.back().get()
+    std::size_t size_ = 0;
+    TimeNs lastEnd_ = 0;
+};
+
+} // namespace stagecraft::traces

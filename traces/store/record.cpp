@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/store/record.h"
+
+#include <string>
+
+namespace stagecraft::traces {
+namespace {
+
+Error unknownLane(LaneId lane, std::size_t count)
+{
+    return Error{"lane " + std::to_string(lane.value) + " is not declared; the trace has " + std::to_string(count) + " lanes"};
+}
+
+struct Applier {
+    Trace& trace;
+
+    Expected<void> operator()(const InfoRecord& r) const
+    {
+        trace.info = r.info;
+        return {};
+    }
+    Expected<void> operator()(const LaneRecord& r) const
+    {
+        trace.addLane(r.lane);
+        return {};
+    }
+    Expected<void> operator()(const TextRecord& r) const
+    {
+        trace.intern(r.text);
+        return {};
+    }
+    Expected<void> operator()(const SliceRecord& r) const
+    {
+        if (index(r.lane) >= trace.laneCount()) return unknownLane(r.lane, trace.laneCount());
+        if (!trace.lane(r.lane).canAppend(r.slice))
+            return Error{"slice " + toText(r.slice.action) + " of lane " + std::to_string(r.lane.value) + " begins at " +
+                         std::to_string(r.slice.begin) + " ns and ends at " + std::to_string(r.slice.end) +
+                         " ns, but the slice before it ends at " + std::to_string(trace.lane(r.lane).lastEnd()) + " ns"};
+        trace.append(r.lane, r.slice);
+        return {};
+    }
+    Expected<void> operator()(const EdgeRecord& r) const
+    {
+        for (const SliceRef ref : {r.edge.from, r.edge.to}) {
+            if (index(ref.lane) >= trace.laneCount()) return unknownLane(ref.lane, trace.laneCount());
+            if (ref.index >= trace.lane(ref.lane).size())
+                return Error{"an edge names slice " + std::to_string(ref.index) + " of lane " +
+                             std::to_string(ref.lane.value) + ", which has " +
+                             std::to_string(trace.lane(ref.lane).size()) + " slices"};
+        }
+        const std::vector<Edge>& edges = trace.edgesOfLane(r.edge.to.lane);
+        if (!edges.empty() && edges.back().to.index > r.edge.to.index)
+            return Error{"an edge into slice " + std::to_string(r.edge.to.index) + " of lane " +
+                         std::to_string(r.edge.to.lane.value) + " came after one into a later slice"};
+        trace.addEdge(r.edge);
+        return {};
+    }
+    Expected<void> operator()(const MemoryRecord& r) const
+    {
+        trace.addMemory(r.rank, r.memory, r.time, r.value);
+        return {};
+    }
+    Expected<void> operator()(const StepRecord& r) const
+    {
+        trace.addStep(r.step);
+        return {};
+    }
+    Expected<void> operator()(const PauseRecord& r) const
+    {
+        trace.addPause(r.pause);
+        return {};
+    }
+    Expected<void> operator()(const NoteRecord& r) const
+    {
+        trace.addNote(r.note);
+        return {};
+    }
+    Expected<void> operator()(const LostRecord& r) const
+    {
+        trace.addLostEvents(r.events);
+        return {};
+    }
+    Expected<void> operator()(const SessionRecord&) const { return {}; }
+};
+
+} // namespace
+
+Expected<void> apply(Trace& trace, const Record& record)
+{
+    return std::visit(Applier{trace}, record);
+}
+
+} // namespace stagecraft::traces

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/store/trace.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace stagecraft::traces {
+
+std::string_view labelText(TraceLabel label)
+{
+    switch (label) {
+    case TraceLabel::Simulated: return "simulated";
+    case TraceLabel::Measured: return "measured";
+    case TraceLabel::Emulated: return "emulated";
+    case TraceLabel::Imported: return "imported";
+    }
+    return "";
+}
+
+std::string_view clockText(ClockKind clock)
+{
+    switch (clock) {
+    case ClockKind::Virtual: return "virtual";
+    case ClockKind::Monotonic: return "monotonic";
+    case ClockKind::Foreign: return "foreign";
+    }
+    return "";
+}
+
+std::string_view memoryClassText(MemoryClass memory)
+{
+    switch (memory) {
+    case MemoryClass::Weights: return "weights";
+    case MemoryClass::Gradients: return "gradients";
+    case MemoryClass::Optimizer: return "optimizer";
+    case MemoryClass::Activations: return "activations";
+    case MemoryClass::Other: return "other";
+    }
+    return "";
+}
+
+Bytes MemorySeries::valueAt(TimeNs t) const
+{
+    const auto after = std::upper_bound(time.begin(), time.end(), t);
+    if (after == time.begin()) return 0;
+    return value[static_cast<std::size_t>(after - time.begin()) - 1];
+}
+
+LaneId Trace::addLane(LaneInfo lane)
+{
+    lanes_.emplace_back(std::move(lane));
+    edges_.emplace_back();
+    return LaneId{lanes_.size() - 1};
+}
+
+SliceRef Trace::append(LaneId lane, const Slice& slice)
+{
+    Lane& target = lanes_[index(lane)];
+    assert(target.canAppend(slice));
+    const SliceRef ref{lane, static_cast<std::uint32_t>(target.size())};
+    target.append(slice);
+    return ref;
+}
+
+void Trace::addEdge(const Edge& edge)
+{
+    std::vector<Edge>& edges = edges_[index(edge.to.lane)];
+    assert(edges.empty() || edges.back().to.index <= edge.to.index);
+    edges.push_back(edge);
+}
+
+void Trace::addMemory(Rank rank, MemoryClass memory, TimeNs time, Bytes value)
+{
+    auto series = std::find_if(memory_.begin(), memory_.end(),
+                               [&](const MemorySeries& s) { return s.rank == rank && s.memory == memory; });
+    if (series == memory_.end()) {
+        memory_.push_back({rank, memory, {}, {}});
+        series = memory_.end() - 1;
+    }
+    if (!series->time.empty()) time = std::max(time, series->time.back());
+    series->time.push_back(time);
+    series->value.push_back(value);
+}
+
+void Trace::addStep(const StepSpan& step)
+{
+    const auto known = std::find_if(steps_.begin(), steps_.end(), [&](const StepSpan& s) { return s.step == step.step; });
+    if (known != steps_.end()) *known = step;
+    else steps_.push_back(step);
+}
+
+TextId Trace::intern(std::string_view text)
+{
+    if (text.empty()) return TextId{};
+    const auto known = textIds_.find(text);
+    if (known != textIds_.end()) return known->second;
+    texts_.emplace_back(text);
+    const TextId id{texts_.size() - 1};
+    textIds_.emplace(std::string(text), id);
+    return id;
+}
+
+std::optional<LaneId> Trace::findLane(Rank rank, LaneKind kind, std::int32_t depth) const
+{
+    for (std::size_t i = 0; i < lanes_.size(); ++i) {
+        const LaneInfo& lane = lanes_[i].info();
+        if (lane.rank == rank && lane.kind == kind && lane.depth == depth) return LaneId{i};
+    }
+    return std::nullopt;
+}
+
+std::string Trace::sliceName(SliceRef ref) const
+{
+    const Lane& from = lane(ref.lane);
+    const Action& action = from.action(ref.index);
+    return action.kind() == ActionKind::None ? text(from.text(ref.index)) : toText(action);
+}
+
+std::vector<Edge> Trace::edgesInto(SliceRef to) const
+{
+    const std::vector<Edge>& edges = edges_[index(to.lane)];
+    const auto range = std::equal_range(edges.begin(), edges.end(), Edge{.to = to},
+                                        [](const Edge& a, const Edge& b) { return a.to.index < b.to.index; });
+    return {range.first, range.second};
+}
+
+std::vector<Edge> Trace::edgesFrom(SliceRef from) const
+{
+    std::vector<Edge> found;
+    for (const std::vector<Edge>& edges : edges_)
+        std::copy_if(edges.begin(), edges.end(), std::back_inserter(found),
+                     [&](const Edge& edge) { return edge.from == from; });
+    return found;
+}
+
+std::size_t Trace::edgeCount() const
+{
+    std::size_t count = 0;
+    for (const std::vector<Edge>& edges : edges_) count += edges.size();
+    return count;
+}
+
+const MemorySeries* Trace::memorySeries(Rank rank, MemoryClass memory) const
+{
+    const auto series = std::find_if(memory_.begin(), memory_.end(),
+                                     [&](const MemorySeries& s) { return s.rank == rank && s.memory == memory; });
+    return series == memory_.end() ? nullptr : &*series;
+}
+
+std::size_t Trace::sliceCount() const
+{
+    std::size_t count = 0;
+    for (const Lane& lane : lanes_) count += lane.size();
+    return count;
+}
+
+Interval Trace::extent() const
+{
+    bool any = false;
+    Interval all;
+    for (const Lane& lane : lanes_) {
+        if (lane.empty()) continue;
+        all.begin = any ? std::min(all.begin, lane.begin(0)) : lane.begin(0);
+        all.end = any ? std::max(all.end, lane.lastEnd()) : lane.lastEnd();
+        any = true;
+    }
+    return all;
+}
+
+TimeNs Trace::pausedWithin(Interval interval) const
+{
+    TimeNs paused = 0;
+    for (const Interval& pause : pauses_)
+        paused += std::max<TimeNs>(0, std::min(pause.end, interval.end) - std::max(pause.begin, interval.begin));
+    return paused;
+}
+
+} // namespace stagecraft::traces

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A trace: the only thing that is drawn or analysed. The simulator, the live engine and importers all write this store:
+// lanes of slices, counters, and typed edges between slices, so that causes of bubbles and critical paths need no
+// schedule. A view never asks where a trace came from, only for its label. Value type; copying shares sealed chunks.
+// One thread writes it; snapshots (copies) may be read elsewhere.
+//
+//   Trace trace;
+//   LaneId lane = trace.addLane({.rank = Rank{0}, .kind = LaneKind::Compute, .name = "rank 0"});
+//   SliceRef f0 = trace.append(lane, {.begin = 0, .end = 1000, .action = forward(Stage{0}, MicroBatch{0})});
+//   trace.addEdge({.kind = EdgeKind::Data, .from = f0, .to = f1, .ready = 1200});
+#pragma once
+
+#include "traces/store/lane.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stagecraft::traces {
+
+enum class TraceLabel : std::uint8_t { Simulated, Measured, Emulated, Imported };
+std::string_view labelText(TraceLabel label); // "simulated", ...
+
+// Which clock the times of a trace are read from.
+enum class ClockKind : std::uint8_t {
+    Virtual,   // a simulation or an emulated run; starts at 0
+    Monotonic, // CLOCK_MONOTONIC of the host that ran
+    Foreign,   // another tool's or host's clock
+};
+std::string_view clockText(ClockKind clock); // "virtual", "monotonic", "foreign"
+
+struct TraceInfo {
+    TraceLabel label = TraceLabel::Simulated;
+    ClockKind clock = ClockKind::Virtual;
+    std::string title;    // plan and schedule, for people
+    std::string schedule; // name; empty when unknown
+    std::string planJson; // the plan that made the trace; empty when unknown
+    std::int32_t ranks = 0;
+    std::int32_t chunks = 1;       // per rank and direction (v)
+    std::int32_t microbatches = 0; // per step
+    std::vector<Rank> stageToRank; // one entry per stage
+    std::string host;              // where it was measured
+
+    bool operator==(const TraceInfo&) const = default;
+};
+
+struct SliceRef {
+    LaneId lane{};
+    std::uint32_t index = 0;
+
+    constexpr auto operator<=>(const SliceRef&) const = default;
+};
+
+enum class EdgeKind : std::uint8_t {
+    Data,   // `to` needs what `from` made; available to it at `ready`
+    Memory, // `to` needed memory that `from` gave back
+    Flush,  // `to` belongs to the next step and waited for the optimizer
+};
+// The order on a rank needs no edges: it is the order of the lane.
+
+struct Edge {
+    EdgeKind kind = EdgeKind::Data;
+    SliceRef from{};
+    SliceRef to{};
+    TimeNs ready = 0; // when the consumer could have used it: producer's end plus the transfer
+
+    bool operator==(const Edge&) const = default;
+};
+
+enum class MemoryClass : std::uint8_t { Weights, Gradients, Optimizer, Activations, Other };
+inline constexpr std::size_t kMemoryClassCount = 5;
+std::string_view memoryClassText(MemoryClass memory); // "weights", ...
+
+// Bytes that a rank holds in one class: a step function, value[i] from time[i] on; times ascend.
+struct MemorySeries {
+    Rank rank{};
+    MemoryClass memory = MemoryClass::Other;
+    std::vector<TimeNs> time;
+    std::vector<Bytes> value;
+
+    [[nodiscard]] Bytes valueAt(TimeNs t) const; // 0 before the first point
+    bool operator==(const MemorySeries&) const = default;
+};
+
+struct StepSpan {
+    Step step{};
+    Interval span{};
+    std::optional<double> loss;
+
+    bool operator==(const StepSpan&) const = default;
+};
+
+class Trace {
+public:
+    TraceInfo info;
+
+    LaneId addLane(LaneInfo lane);
+    SliceRef append(LaneId lane, const Slice& slice);
+    // The consumer must not precede consumers already given for that lane: edges of a lane arrive in slice order.
+    void addEdge(const Edge& edge);
+    // A point earlier than the last of its series is moved to the last time, never dropped.
+    void addMemory(Rank rank, MemoryClass memory, TimeNs time, Bytes value);
+    void addStep(const StepSpan& step); // replaces the span of a step already known
+    void addPause(Interval pause) { pauses_.push_back(pause); }
+    void addNote(std::string note) { notes_.push_back(std::move(note)); } // what a reader of the trace must know
+    void addLostEvents(std::int64_t count) { lostEvents_ += count; }
+    TextId intern(std::string_view text);
+
+    [[nodiscard]] std::size_t laneCount() const { return lanes_.size(); }
+    [[nodiscard]] const Lane& lane(LaneId id) const { return lanes_[index(id)]; }
+    [[nodiscard]] const std::vector<Lane>& lanes() const { return lanes_; }
+    [[nodiscard]] std::optional<LaneId> findLane(Rank rank, LaneKind kind, std::int32_t depth = 0) const;
+    [[nodiscard]] Slice slice(SliceRef ref) const { return lane(ref.lane).slice(ref.index); }
+    [[nodiscard]] std::string sliceName(SliceRef ref) const; // "0F0", or the slice's text
+    [[nodiscard]] const std::string& text(TextId id) const { return texts_[index(id)]; }
+
+    [[nodiscard]] std::vector<Edge> edgesInto(SliceRef to) const;
+    [[nodiscard]] std::vector<Edge> edgesFrom(SliceRef from) const; // linear in the edges of the trace
+    [[nodiscard]] const std::vector<Edge>& edgesOfLane(LaneId lane) const { return edges_[index(lane)]; } // by consumer
+    [[nodiscard]] std::size_t edgeCount() const;
+
+    [[nodiscard]] const std::vector<MemorySeries>& memory() const { return memory_; }
+    [[nodiscard]] const MemorySeries* memorySeries(Rank rank, MemoryClass memory) const;
+    [[nodiscard]] const std::vector<StepSpan>& steps() const { return steps_; }
+    [[nodiscard]] const std::vector<Interval>& pauses() const { return pauses_; }
+    [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+    [[nodiscard]] std::int64_t lostEvents() const { return lostEvents_; }
+
+    [[nodiscard]] std::size_t sliceCount() const;
+    [[nodiscard]] Interval extent() const; // first begin to last end; {0, 0} when empty
+    [[nodiscard]] TimeNs pausedWithin(Interval interval) const;
+
+private:
+    std::vector<Lane> lanes_;
+    std::vector<std::vector<Edge>> edges_; // per lane of the consumer, ascending by to.index
+    std::vector<MemorySeries> memory_;
+    std::vector<StepSpan> steps_;
+    std::vector<Interval> pauses_;
+    std::vector<std::string> notes_;
+    std::vector<std::string> texts_{""};
+    std::map<std::string, TextId, std::less<>> textIds_;
+    std::int64_t lostEvents_ = 0;
+};
+
+} // namespace stagecraft::traces
