@@ -39,7 +39,7 @@ Expected<double> parseBandwidth(std::string_view text);
 // "5%" or "0.05" -> 0.05.
 Expected<double> parseFraction(std::string_view text);
 
-// With four significant digits and the largest unit that keeps the number at 1 or above: "1.5 ms", "83.33 us", "0 ns".
+// With four significant digits and the largest unit that keeps the number at 1 or above: "1.5 ms", "83.33 µs", "0 ns".
 std::string formatDuration(TimeNs ns);
 std::string formatSize(Bytes bytes);            // "4 KiB", "1.25 GiB"
 std::string formatBandwidth(double bytesPerSecond); // "25 GB/s"
