@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// A picture of the timeline as a file: title, ruler, lanes, legend of the colours, the step's figures. The file's ending
+// chooses the form: .png, .svg, .pdf. Needs a QGuiApplication, but no display (QT_QPA_PLATFORM=offscreen).
+//
+//   auto done = exportTimeline({{simulated}}, {.theme = Theme::of(ThemeKind::Light)}, "pipeline.svg");
+//   if (!done.ok()) show(done.error().message);      // names the file
+#pragma once
+
+#include "ui/theme/theme.h"
+#include "ui/timeline/lane_layout.h"
+#include "ui/timeline/trace_source.h"
+
+#include "traces/base/expected.h"
+
+#include <QSize>
+#include <QString>
+
+#include <optional>
+#include <vector>
+
+namespace stagecraft::ui {
+
+struct ExportOptions {
+    int width = 1600;                       // in units of the picture: pixels at scale 1
+    int height = 0;                         // 0: what the lanes need
+    double scale = 2;                       // PNG: pixels per unit
+    Theme theme = Theme::of(ThemeKind::Light);
+    Arrangement arrangement = Arrangement::Stacked;
+    std::optional<traces::Interval> range;  // shown time; nullopt: whole
+    FoldedRanks folded;
+    QString title;                          // empty: the trace's own
+};
+
+traces::Expected<void> exportTimeline(const std::vector<TraceSource>& sources, const ExportOptions& options,
+                                      const QString& file);
+
+} // namespace stagecraft::ui

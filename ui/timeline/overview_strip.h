@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Everything there is in a thin strip, with a handle over the part that the timeline shows: drag it to pan, drag its edges
+// to zoom, click beside it to go there, drag with the right button (or ctrl) to choose a new part.
+#pragma once
+
+#include "ui/theme/theme.h"
+#include "ui/timeline/timeline_scene.h"
+
+#include <QPixmap>
+#include <QWidget>
+
+namespace stagecraft::ui {
+
+class OverviewStrip : public QWidget {
+    Q_OBJECT
+public:
+    // The scene must outlive the widget.
+    explicit OverviewStrip(TimelineScene& scene, QWidget* parent = nullptr);
+
+    void setTheme(const Theme& theme);
+    void setHeaderWidth(double width); // so that it aligns with the timeline below
+    QSize sizeHint() const override;
+    QSize minimumSizeHint() const override;
+
+signals:
+    void movedByUser(); // the timeline stops following
+
+protected:
+    void paintEvent(QPaintEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
+    void mousePressEvent(QMouseEvent* event) override;
+    void mouseMoveEvent(QMouseEvent* event) override;
+    void mouseReleaseEvent(QMouseEvent* event) override;
+    void mouseDoubleClickEvent(QMouseEvent* event) override;
+    void wheelEvent(QWheelEvent* event) override;
+    void keyPressEvent(QKeyEvent* event) override;
+
+private:
+    enum class Part : std::uint8_t { None, LeftEdge, RightEdge, Inside, New };
+
+    [[nodiscard]] TimeMapping mapping() const; // of everything
+    [[nodiscard]] QRectF handle() const;
+    [[nodiscard]] Part partAt(QPointF pos) const;
+    void paintPicture();
+
+    TimelineScene& scene_;
+    Theme theme_;
+    double headerWidth_ = 0;
+    QPixmap picture_;
+    bool pictureValid_ = false;
+    Part drag_ = Part::None;
+    double pressX_ = 0;
+    TimeRange pressRange_;
+};
+
+} // namespace stagecraft::ui

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The timeline: ruler, lanes of all sources, selection, hand-off arrows. Its picture is kept as a pixmap and painted anew
+// only when range, rows, data, selection or theme change; the line under the mouse and what it points at are a layer of
+// their own.
+//
+//   wheel: zoom at the cursor · shift + wheel: up and down · drag: pan · ctrl + drag or right drag: zoom to a box ·
+//   shift + drag: measure · click: select · double click: fit the block · keys: see keyHelp()
+#pragma once
+
+#include "ui/theme/theme.h"
+#include "ui/timeline/lane_layout.h"
+#include "ui/timeline/timeline_item.h"
+#include "ui/timeline/timeline_painter.h"
+#include "ui/timeline/timeline_scene.h"
+
+#include <QPixmap>
+#include <QWidget>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+class QScrollBar;
+class QToolButton;
+
+namespace stagecraft::ui {
+
+class HoverLayer;
+
+class TimelineWidget : public QWidget {
+    Q_OBJECT
+public:
+    struct KeyHelp {
+        QString keys; // "W S"
+        QString what; // "zoom in, out"
+    };
+    static std::vector<KeyHelp> keyHelp();
+
+    // The scene must outlive the widget.
+    explicit TimelineWidget(TimelineScene& scene, QWidget* parent = nullptr);
+    ~TimelineWidget() override;
+
+    void setTheme(const Theme& theme);
+    [[nodiscard]] const Theme& theme() const { return painter_.theme(); }
+    // What to read where nothing is to be seen: a headline and what to do.
+    void setEmptyText(const QString& headline, const QString& hint);
+
+    [[nodiscard]] const TimelineItem& selection() const { return selection_; }
+    void select(const TimelineItem& item);             // scrolls to it vertically
+    void selectAndShow(const TimelineItem& item);      // and moves the axis where it is out of sight
+    [[nodiscard]] const TimelineItem& hovered() const { return hovered_; }
+    [[nodiscard]] std::optional<traces::Interval> measurement() const { return measurement_; }
+
+    [[nodiscard]] bool following() const { return following_; }
+    [[nodiscard]] const FoldedRanks& folded() const { return folded_; }
+    [[nodiscard]] const LaneLayout& layout() const { return layout_; }
+    [[nodiscard]] double headerWidth() const { return painter_.headerWidth(); } // plots below align with it
+    [[nodiscard]] TimeMapping mapping() const; // shown time <-> x of this widget
+    [[nodiscard]] TimelineItem itemAt(QPointF pos) const;
+
+    QSize sizeHint() const override;
+    QSize minimumSizeHint() const override;
+
+public slots:
+    void setFollowing(bool following);
+    void setHoverTime(std::optional<traces::TimeNs> shown); // the cursor of another view
+    void setAllFolded(bool folded);
+    void fitAll();
+    void fitSelection(); // fits all when nothing, or already the selection, is fitted
+    void markSelection(); // measures the selected item; again: removes the measurement
+    void selectNext();
+    void selectPrevious();
+    void followEdgeForward();
+    void followEdgeBackward();
+    void clearSelection();
+
+signals:
+    void selectionChanged(const stagecraft::ui::TimelineItem& item);
+    void hoverChanged(const stagecraft::ui::TimelineItem& item);
+    void hoverTimeChanged(std::optional<stagecraft::traces::TimeNs> shown);
+    void measurementChanged(std::optional<stagecraft::traces::Interval> shown);
+    void followingChanged(bool following);
+    void foldingChanged();
+
+protected:
+    bool event(QEvent* event) override;
+    void paintEvent(QPaintEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
+    void wheelEvent(QWheelEvent* event) override;
+    void mousePressEvent(QMouseEvent* event) override;
+    void mouseMoveEvent(QMouseEvent* event) override;
+    void mouseReleaseEvent(QMouseEvent* event) override;
+    void mouseDoubleClickEvent(QMouseEvent* event) override;
+    void leaveEvent(QEvent* event) override;
+    void keyPressEvent(QKeyEvent* event) override;
+    void focusInEvent(QFocusEvent* event) override;
+    void focusOutEvent(QFocusEvent* event) override;
+    void changeEvent(QEvent* event) override;
+
+private:
+    enum class Drag : std::uint8_t { None, Pending, Pan, Box, Measure };
+
+    void relayout();
+    void invalidate();
+    void onRangeChanged();
+    void onDataChanged();
+    void onSourcesChanged();
+    void hoverAt(QPointF pos);
+    void setHovered(const TimelineItem& item);
+    void setMeasurement(std::optional<traces::Interval> measurement);
+    void scrollTo(const TimelineItem& item);
+    void userMoved(); // stops following
+    bool pressInHeader(QPointF pos);
+    [[nodiscard]] QRectF lanesRect() const;
+    [[nodiscard]] double scroll() const;
+    [[nodiscard]] QString tipFor(const TimelineItem& item) const;
+
+    TimelineScene& scene_;
+    TimelinePainter painter_;
+    LaneLayout layout_;
+    FoldedRanks folded_;
+    TimelineItem selection_;
+    TimelineItem hovered_;
+    std::optional<traces::Interval> measurement_;
+    QString emptyHeadline_;
+    QString emptyHint_;
+
+    QPixmap picture_;
+    bool pictureValid_ = false;
+    bool following_ = false;
+    bool moving_ = false; // the widget itself moves the axis
+    Drag drag_ = Drag::None;
+    QPointF pressPos_;
+    QPointF lastPos_;
+    Qt::MouseButton pressButton_ = Qt::NoButton;
+    Qt::KeyboardModifiers pressModifiers_;
+
+    HoverLayer* hover_;
+    QScrollBar* scrollBar_;
+    QToolButton* followButton_;
+};
+
+} // namespace stagecraft::ui

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What a timeline shows: one trace, or a simulated and a measured one together.
+#pragma once
+
+#include "traces/store/trace.h"
+
+#include <QString>
+
+#include <memory>
+
+namespace stagecraft::ui {
+
+struct TraceSource {
+    // A finished trace, or one that its owner goes on adding to in the GUI thread; then the owner calls
+    // TimelineScene::dataArrived() after each batch.
+    std::shared_ptr<const traces::Trace> trace;
+    QString label;        // "simulated 1F1B"; empty: the trace's own label and title
+    bool growing = false; // a run adds to it
+};
+
+enum class Arrangement : std::uint8_t {
+    Stacked, // one below the other
+    Overlaid // the simulated one as outlines over the other
+};
+
+// The label to show for a source.
+QString sourceLabel(const TraceSource& source);
+
+} // namespace stagecraft::ui
