@@ -77,7 +77,7 @@ struct StepFigures {
     Interval steady{};
 };
 
-// Steps that have slices, ascending.
+// Steps that have computing slices, ascending.
 std::vector<Step> stepsOf(const Trace& trace);
 
 // An error names the step when it has no computing slice.

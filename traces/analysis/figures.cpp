@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/analysis/figures.h"
+
+#include "traces/analysis/gap_causes.h"
+#include "traces/analysis/pauses.h"
+#include "traces/analysis/step_view.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+namespace stagecraft::traces {
+namespace {
+
+// Whole-rank micro-batches in flight, counted in stages so that it stays exact: a rank's micro-batch is v of them.
+class ActivationCount {
+public:
+    void add(const Action& action)
+    {
+        switch (action.kind()) {
+        case ActionKind::Forward: keep(); break;
+        case ActionKind::Backward:
+        case ActionKind::WeightGrad: --live_; break;
+        case ActionKind::Overlap: // both are in memory while they run together
+            keep();
+            if (action.partner.kind == ActionKind::Backward) --live_;
+            break;
+        default: break;
+        }
+    }
+    [[nodiscard]] double peak(std::int32_t chunks) const
+    {
+        return static_cast<double>(peak_) / static_cast<double>(std::max(chunks, 1));
+    }
+
+private:
+    void keep() { peak_ = std::max(peak_, ++live_); }
+
+    std::int64_t live_ = 0;
+    std::int64_t peak_ = 0;
+};
+
+// Largest sum of the rank's series at any moment of the span. Changes at one time count as one: what is set and replaced
+// at the same nanosecond was never held.
+Bytes peakMemory(const Trace& trace, Rank rank, Interval span)
+{
+    struct Cursor {
+        const MemorySeries* series;
+        std::size_t next;
+        Bytes value;
+    };
+    std::vector<Cursor> cursors;
+    Bytes sum = 0;
+    for (const MemorySeries& series : trace.memory()) {
+        if (series.rank != rank) continue;
+        const auto next = std::upper_bound(series.time.begin(), series.time.end(), span.begin) - series.time.begin();
+        cursors.push_back({&series, static_cast<std::size_t>(next), series.valueAt(span.begin)});
+        sum += cursors.back().value;
+    }
+    Bytes peak = sum;
+    for (;;) {
+        TimeNs now = span.end;
+        for (const Cursor& c : cursors)
+            if (c.next < c.series->time.size()) now = std::min(now, c.series->time[c.next]);
+        if (now >= span.end) return peak;
+        for (Cursor& c : cursors)
+            for (; c.next < c.series->time.size() && c.series->time[c.next] == now; ++c.next) {
+                sum += c.series->value[c.next] - c.value;
+                c.value = c.series->value[c.next];
+            }
+        peak = std::max(peak, sum);
+    }
+}
+
+RankFigures figuresOf(const Trace& trace, const StepView& view, const RankView& rank, const Pauses& pauses)
+{
+    RankFigures figures;
+    figures.rank = rank.rank;
+    figures.firstStart = rank.span.begin;
+    figures.lastEnd = rank.span.end;
+    figures.busy = busyTime(trace, rank, pauses);
+    forEachGap(trace, view, rank, [&](const Gap& gap) {
+        const TimeNs length = pauses.running(gap.span);
+        figures.idle += length;
+        figures.idleByCause[static_cast<std::size_t>(gap.cause)] += length;
+    });
+    ActivationCount activations;
+    for (const SliceRef ref : rank.slices) activations.add(trace.lane(ref.lane).action(ref.index));
+    figures.peakActivations = activations.peak(trace.info.chunks);
+    figures.peakMemory = peakMemory(trace, rank.rank, view.span);
+    return figures;
+}
+
+} // namespace
+
+std::string_view gapCauseText(GapCause cause)
+{
+    switch (cause) {
+    case GapCause::Filling: return "filling";
+    case GapCause::Draining: return "draining";
+    case GapCause::Transfer: return "transfer";
+    case GapCause::WaitForStage: return "waiting for stage";
+    case GapCause::Memory: return "waiting for memory";
+    case GapCause::HostOverhead: return "host overhead";
+    case GapCause::Unexplained: return "unexplained";
+    }
+    return "";
+}
+
+std::string_view gapCauseKey(GapCause cause)
+{
+    switch (cause) {
+    case GapCause::Filling: return "filling";
+    case GapCause::Draining: return "draining";
+    case GapCause::Transfer: return "transfer";
+    case GapCause::WaitForStage: return "waiting";
+    case GapCause::Memory: return "memory";
+    case GapCause::HostOverhead: return "host";
+    case GapCause::Unexplained: return "unexplained";
+    }
+    return "";
+}
+
+std::vector<Step> stepsOf(const Trace& trace)
+{
+    std::vector<Step> steps;
+    for (const Lane& lane : trace.lanes()) {
+        if (lane.info().kind != LaneKind::Compute) continue;
+        for (std::size_t i = 0; i < lane.size(); ++i)
+            // runs of one step are long: the first test keeps the search rare
+            if ((steps.empty() || steps.back() != lane.step(i)) && isCompute(lane.action(i).kind()) &&
+                std::find(steps.rbegin(), steps.rend(), lane.step(i)) == steps.rend())
+                steps.push_back(lane.step(i));
+    }
+    std::sort(steps.begin(), steps.end());
+    return steps;
+}
+
+Expected<StepFigures> stepFigures(const Trace& trace, Step step)
+{
+    const StepView view = viewOf(trace, step);
+    if (!view.computes) return Error{"step " + std::to_string(step.value) + " of the trace has no computing action"};
+
+    const Pauses pauses(trace.pauses());
+    StepFigures figures;
+    figures.step = step;
+    figures.span = view.span;
+    figures.makespan = pauses.running(view.span);
+    TimeNs lastStart = std::numeric_limits<TimeNs>::min();
+    TimeNs firstDone = std::numeric_limits<TimeNs>::max();
+    TimeNs busy = 0;
+    for (const RankView& rank : view.ranks) {
+        figures.ranks.push_back(figuresOf(trace, view, rank, pauses));
+        busy += figures.ranks.back().busy;
+        figures.maxSpan = std::max(figures.maxSpan, pauses.running(rank.span));
+        lastStart = std::max(lastStart, rank.span.begin);
+        firstDone = std::min(firstDone, rank.span.end);
+    }
+    figures.steady = {lastStart, std::max(lastStart, firstDone)};
+    figures.work = static_cast<double>(busy) / static_cast<double>(view.ranks.size());
+    const auto bubbleWithin = [&](TimeNs span) { return span > 0 ? 1.0 - figures.work / static_cast<double>(span) : 0.0; };
+    figures.bubbleMakespan = bubbleWithin(figures.makespan);
+    figures.bubbleSpan = bubbleWithin(figures.maxSpan);
+    figures.bubbleOverIdeal = busy > 0 ? static_cast<double>(figures.makespan) / figures.work - 1.0 : 0.0;
+    return figures;
+}
+
+std::vector<Gap> gapsOf(const Trace& trace, Step step)
+{
+    std::vector<Gap> gaps;
+    const StepView view = viewOf(trace, step);
+    if (!view.computes) return gaps;
+    const Pauses pauses(trace.pauses());
+    for (const RankView& rank : view.ranks)
+        forEachGap(trace, view, rank, [&](const Gap& gap) {
+            pauses.forEachRunning(gap.span, [&](Interval piece) {
+                gaps.push_back(gap);
+                gaps.back().span = piece;
+            });
+        });
+    return gaps;
+}
+
+} // namespace stagecraft::traces

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The slices of one step by rank, picked from the compute lanes of a trace: what the figures of a step are taken from.
+#pragma once
+
+#include "traces/analysis/pauses.h"
+#include "traces/store/trace.h"
+
+#include <vector>
+
+namespace stagecraft::traces {
+
+struct RankView {
+    Rank rank{};
+    LaneId lane{};    // its first compute lane
+    Interval span{};  // first start to last end of what counts; where nothing does, both are the end of the step
+    SliceRef first{}; // the slices where the span begins and ends
+    SliceRef last{};
+    bool works = false;           // has anything that counts
+    std::vector<SliceRef> slices; // everything on its compute lanes in this step, by begin
+};
+
+struct StepView {
+    Interval span{};
+    bool computes = false;       // has a computing slice
+    std::vector<RankView> ranks; // every rank with a compute lane, ascending
+};
+
+// What begins and ends the span of a rank: computing, and the collectives that belong to a step. A receive that was posted
+// early and a send that drains late do not make a step longer.
+constexpr bool countsForSpan(ActionKind kind)
+{
+    return isCompute(kind) || kind == ActionKind::ReduceGrad || kind == ActionKind::AllReduce;
+}
+
+StepView viewOf(const Trace& trace, Step step);
+
+// Computing time without pauses; where compute lanes of one rank overlap, shared time counts once.
+TimeNs busyTime(const Trace& trace, const RankView& rank, const Pauses& pauses);
+
+} // namespace stagecraft::traces
