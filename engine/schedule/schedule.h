@@ -64,7 +64,7 @@ const ScheduleFamily* findFamily(std::string_view name);
 // Limits of every request: ranks, chunks and micro-batches at least 1, stages at most kMaxStages and actions at most
 // kMaxActions, so that a typing error does not take the machine's memory.
 inline constexpr int kMaxStages = 16384;
-inline constexpr long long kMaxActions = 100'000'000;
+inline constexpr long long kMaxActions = 20'000'000;
 
 // An error names the schedule, the value that it cannot take, why, and the nearest value that it can.
 Expected<Schedule> generate(const ScheduleRequest& request);

@@ -69,17 +69,26 @@ void Trace::addEdge(const Edge& edge)
     edges.push_back(edge);
 }
 
+std::size_t Trace::memoryIndex(Rank rank, MemoryClass memory)
+{
+    const auto series = std::find_if(memory_.begin(), memory_.end(),
+                                     [&](const MemorySeries& s) { return s.rank == rank && s.memory == memory; });
+    if (series != memory_.end()) return static_cast<std::size_t>(series - memory_.begin());
+    memory_.push_back({rank, memory, {}, {}});
+    return memory_.size() - 1;
+}
+
+void Trace::addMemory(std::size_t series, TimeNs time, Bytes value)
+{
+    MemorySeries& target = memory_[series];
+    if (!target.time.empty()) time = std::max(time, target.time.back());
+    target.time.push_back(time);
+    target.value.push_back(value);
+}
+
 void Trace::addMemory(Rank rank, MemoryClass memory, TimeNs time, Bytes value)
 {
-    auto series = std::find_if(memory_.begin(), memory_.end(),
-                               [&](const MemorySeries& s) { return s.rank == rank && s.memory == memory; });
-    if (series == memory_.end()) {
-        memory_.push_back({rank, memory, {}, {}});
-        series = memory_.end() - 1;
-    }
-    if (!series->time.empty()) time = std::max(time, series->time.back());
-    series->time.push_back(time);
-    series->value.push_back(value);
+    addMemory(memoryIndex(rank, memory), time, value);
 }
 
 void Trace::addStep(const StepSpan& step)

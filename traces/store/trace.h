@@ -102,6 +102,9 @@ public:
     void addEdge(const Edge& edge);
     // A point earlier than the last of its series is moved to the last time, never dropped.
     void addMemory(Rank rank, MemoryClass memory, TimeNs time, Bytes value);
+    // The same for a writer of many points: memoryIndex() makes the series if need be and stays valid.
+    std::size_t memoryIndex(Rank rank, MemoryClass memory);
+    void addMemory(std::size_t series, TimeNs time, Bytes value);
     void addStep(const StepSpan& step); // replaces the span of a step already known
     void addPause(Interval pause) { pauses_.push_back(pause); }
     void addNote(std::string note) { notes_.push_back(std::move(note)); } // what a reader of the trace must know

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a plan to its cost table: times by the plan's source, sizes from the plan or else from the model.
+#include "engine/plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+namespace stagecraft::engine {
+namespace {
+
+// Times and sizes beyond this overflow sums over a schedule long before they mean anything.
+constexpr double kMostTime = 1e15; // ns: eleven days for one action
+
+Expected<TimeNs> roundedTime(double ns, std::string_view what)
+{
+    if (ns >= 0 && ns <= kMostTime) return static_cast<TimeNs>(std::llround(ns));
+    return Error{fmt::format("costs: {} comes to {:.3g} s; at most {:.3g} s is allowed", what, ns / 1e9, kMostTime / 1e9)};
+}
+
+Error wrongLength(std::string_view what, std::size_t length, std::size_t stages)
+{
+    return Error{fmt::format("costs.{}: it has {} entries, the plan has {} stages; give one per stage", what, length, stages)};
+}
+
+// Sizes of each stage by the model: activations, weights, gradients, optimizer state, and what crosses to the next stage.
+struct ModelSizes {
+    std::vector<LayerCounts> stages;
+    Bytes boundary = 0; // the largest
+};
+
+ModelSizes modelSizes(const ModelSpec& model, const Partition& partition)
+{
+    ModelSizes sizes;
+    const std::vector<LayerCounts> layers = layerCounts(model);
+    std::size_t next = 0;
+    for (const int count : partition) {
+        LayerCounts sum;
+        for (const LayerCounts& layer : std::span(layers).subspan(next, static_cast<std::size_t>(count))) {
+            sum.parameters += layer.parameters;
+            sum.forwardFlops += layer.forwardFlops;
+            sum.backwardFlops += layer.backwardFlops;
+            sum.activationBytes += layer.activationBytes;
+            sum.outputBytes = layer.outputBytes;
+        }
+        next += static_cast<std::size_t>(count);
+        if (next < layers.size()) sizes.boundary = std::max(sizes.boundary, sum.outputBytes);
+        sizes.stages.push_back(sum);
+    }
+    return sizes;
+}
+
+Expected<void> assumedTimes(const Plan& plan, CostTable& table)
+{
+    const CostSpec& costs = plan.costs;
+    const std::size_t stages = table.stages.size();
+    if (!costs.stageScale.empty() && costs.stageScale.size() != stages)
+        return wrongLength("stage_scale", costs.stageScale.size(), stages);
+    if (costs.inputGrad.has_value() != costs.weightGrad.has_value())
+        return Error{"costs: input_grad and weight_grad are given together or not at all; their sum is the backward"};
+    const bool split = costs.inputGrad.has_value();
+    const double backward = static_cast<double>(split ? *costs.inputGrad + *costs.weightGrad : costs.backward);
+    const double input = split ? static_cast<double>(*costs.inputGrad) : backward / 2;
+    const double forward = static_cast<double>(costs.forward);
+    const double overlap = costs.overlap ? static_cast<double>(*costs.overlap) : forward + backward;
+    for (std::size_t s = 0; s < stages; ++s) {
+        const double share = (costs.stageScale.empty() ? 1.0 : costs.stageScale[s]) / plan.pipeline.chunks;
+        StageCosts& stage = table.stages[s];
+        for (const auto& [member, time, what] : {std::tuple{&StageCosts::forward, forward, "forward"},
+                                                 std::tuple{&StageCosts::backward, backward, "backward"},
+                                                 std::tuple{&StageCosts::inputGrad, input, "input_grad"},
+                                                 std::tuple{&StageCosts::overlap, overlap, "overlap"}}) {
+            Expected<TimeNs> rounded = roundedTime(time * share, fmt::format("{} of stage {}", what, s));
+            if (!rounded.ok()) return rounded.error();
+            stage.*member = rounded.value();
+        }
+        stage.weightGrad = std::max<TimeNs>(0, stage.backward - stage.inputGrad);
+    }
+    table.origin = "assumed";
+    return {};
+}
+
+Expected<void> modelTimes(const Plan& plan, const ModelSizes& sizes, CostTable& table)
+{
+    for (std::size_t s = 0; s < table.stages.size(); ++s) {
+        StageCosts& stage = table.stages[s];
+        const double perFlop = 1e9 / plan.costs.flopsPerSecond;
+        Expected<TimeNs> ahead = roundedTime(sizes.stages[s].forwardFlops * perFlop, fmt::format("forward of stage {}", s));
+        if (!ahead.ok()) return ahead.error();
+        Expected<TimeNs> back = roundedTime(sizes.stages[s].backwardFlops * perFlop, fmt::format("backward of stage {}", s));
+        if (!back.ok()) return back.error();
+        stage.forward = ahead.value();
+        stage.backward = back.value();
+        stage.inputGrad = stage.backward / 2;
+        stage.weightGrad = stage.backward - stage.inputGrad;
+        stage.overlap = stage.forward + stage.backward;
+    }
+    table.origin = fmt::format("estimated from the model at {:.4g} GFLOP/s", plan.costs.flopsPerSecond / 1e9);
+    return {};
+}
+
+void addSizes(const Plan& plan, const ModelSizes* sizes, CostTable& table)
+{
+    const double chunks = plan.pipeline.chunks;
+    for (std::size_t s = 0; s < table.stages.size(); ++s) {
+        StageCosts& stage = table.stages[s];
+        if (sizes != nullptr) {
+            const Bytes parameters = 4 * sizes->stages[s].parameters;
+            stage.weightBytes = parameters;
+            stage.gradientBytes = parameters;
+            stage.optimizerBytes = plan.run.optimizer == OptimizerKind::AdamW ? 2 * parameters : 0;
+            // measured sizes stand
+            if (stage.activationBytes == 0) stage.activationBytes = sizes->stages[s].activationBytes;
+        }
+        if (plan.costs.activationBytes > 0)
+            stage.activationBytes = std::llround(static_cast<double>(plan.costs.activationBytes) / chunks);
+        if (plan.costs.wgradBytes > 0)
+            stage.wgradBytes = std::min<Bytes>(stage.activationBytes,
+                                               std::llround(static_cast<double>(plan.costs.wgradBytes) / chunks));
+    }
+}
+
+Expected<void> addTransfer(const Plan& plan, const ModelSizes* sizes, CostTable& table)
+{
+    const CostSpec& costs = plan.costs;
+    table.transfer = costs.latency;
+    if (costs.bandwidth <= 0) return {};
+    const Bytes boundary = costs.boundaryBytes > 0 ? costs.boundaryBytes : sizes != nullptr ? sizes->boundary : 0;
+    if (boundary == 0)
+        return Error{"costs.bandwidth: it needs the size of what is sent; give boundary_bytes, or a model"};
+    Expected<TimeNs> time = roundedTime(static_cast<double>(boundary) / costs.bandwidth * 1e9, "the transfer of a boundary");
+    if (!time.ok()) return time.error();
+    table.transfer += time.value();
+    return {};
+}
+
+} // namespace
+
+Expected<CostTable> costsOf(const Plan& plan)
+{
+    const auto stages = static_cast<std::size_t>(plan.stages());
+    CostTable table;
+    ModelSizes sizes;
+    if (!plan.model.empty()) {
+        Expected<Partition> partition = partitionOf(plan);
+        if (!partition.ok()) return partition.error();
+        sizes = modelSizes(plan.model, partition.value());
+    }
+    const ModelSizes* known = plan.model.empty() ? nullptr : &sizes;
+
+    switch (plan.costs.source) {
+    case CostSource::Assumed:
+        table.stages.resize(stages);
+        if (Expected<void> times = assumedTimes(plan, table); !times.ok()) return times.error();
+        break;
+    case CostSource::Model:
+        if (known == nullptr)
+            return Error{"costs.source: \"model\" needs a model; add one, or take \"assumed\""};
+        table.stages.resize(stages);
+        if (Expected<void> times = modelTimes(plan, sizes, table); !times.ok()) return times.error();
+        break;
+    case CostSource::Measured:
+        if (plan.costs.measured.size() != stages)
+            return wrongLength("measured", plan.costs.measured.size(), stages);
+        table.stages = plan.costs.measured;
+        table.origin = plan.costs.measuredFrom.empty() ? "measured" : "measured: " + plan.costs.measuredFrom;
+        break;
+    }
+    addSizes(plan, known, table);
+    if (Expected<void> transfer = addTransfer(plan, known, table); !transfer.ok()) return transfer.error();
+    table.jitter = plan.costs.jitter;
+    table.seed = plan.costs.seed;
+    return table;
+}
+
+} // namespace stagecraft::engine

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/plan/plan.h"
+
+#include "engine/schedule/validate.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+namespace stagecraft::engine {
+
+std::string_view costSourceText(CostSource source)
+{
+    switch (source) {
+    case CostSource::Assumed: return "assumed";
+    case CostSource::Model: return "model";
+    case CostSource::Measured: return "measured";
+    }
+    return "";
+}
+
+std::string_view runModeText(RunMode mode) { return mode == RunMode::Threads ? "threads" : "emulated"; }
+
+std::string_view deviceText(DeviceKind) { return "cpu"; }
+
+std::string_view checkModeText(CheckMode check)
+{
+    switch (check) {
+    case CheckMode::Off: return "off";
+    case CheckMode::First: return "first";
+    case CheckMode::All: return "all";
+    }
+    return "";
+}
+
+std::string_view optimizerText(OptimizerKind optimizer) { return optimizer == OptimizerKind::Sgd ? "sgd" : "adamw"; }
+
+Expected<Schedule> scheduleOf(const Plan& plan)
+{
+    const PipelineSpec& pipeline = plan.pipeline;
+    if (pipeline.schedule != "custom")
+        return generate({pipeline.schedule, pipeline.ranks, pipeline.chunks, pipeline.microbatches});
+    Expected<Schedule> parsed = parseSchedule(pipeline.customSchedule);
+    if (!parsed.ok()) return parsed.error().in("pipeline.custom_schedule");
+    const Schedule& schedule = parsed.value();
+    const auto differs = [](std::string_view what, int planned, int found) {
+        return Error{fmt::format("pipeline.{}: the plan says {}, but its custom schedule has {}", what, planned, found)};
+    };
+    if (schedule.ranks != pipeline.ranks) return differs("ranks", pipeline.ranks, schedule.ranks);
+    if (schedule.stages() != plan.stages()) return differs("ranks times chunks", plan.stages(), schedule.stages());
+    if (schedule.microbatches != pipeline.microbatches)
+        return differs("microbatches", pipeline.microbatches, schedule.microbatches);
+    const ValidationReport report = validate(schedule);
+    if (!report.errors.empty()) return Error{report.errors.front().message}.in("pipeline.custom_schedule");
+    return parsed;
+}
+
+Expected<Partition> partitionOf(const Plan& plan)
+{
+    const int stages = plan.stages();
+    const auto layers = static_cast<int>(plan.model.layers.size());
+    if (plan.partition.empty()) {
+        std::vector<double> weight;
+        for (const LayerCounts& layer : layerCounts(plan.model)) weight.push_back(layer.forwardFlops + layer.backwardFlops);
+        Expected<Partition> balanced = balancedPartition(weight, stages);
+        if (!balanced.ok()) return balanced.error().in("partition");
+        return balanced;
+    }
+    if (static_cast<int>(plan.partition.size()) != stages)
+        return Error{fmt::format("partition: it has {} entries, but {} ranks with {} chunks are {} stages; give one entry per "
+                                 "stage, or leave it out for a balanced one",
+                                 plan.partition.size(), plan.pipeline.ranks, plan.pipeline.chunks, stages)};
+    for (std::size_t s = 0; s < plan.partition.size(); ++s)
+        if (plan.partition[s] < 1)
+            return Error{fmt::format("partition: stage {} has {} layers; every stage needs at least one", s, plan.partition[s])};
+    const int sum = std::accumulate(plan.partition.begin(), plan.partition.end(), 0);
+    if (sum != layers)
+        return Error{fmt::format("partition: it gives out {} layers, the model has {}", sum, layers)};
+    return plan.partition;
+}
+
+Expected<void> checkPlan(const Plan& plan)
+{
+    if (!plan.model.empty()) {
+        if (Expected<void> model = checkModel(plan.model); !model.ok()) return model.error().in("model");
+        if (Expected<Partition> partition = partitionOf(plan); !partition.ok()) return partition.error();
+    } else if (!plan.partition.empty()) {
+        return Error{"partition: there is no model to partition; leave it out, or add a model"};
+    }
+    if (Expected<Schedule> schedule = scheduleOf(plan); !schedule.ok()) return schedule.error();
+    if (Expected<CostTable> costs = costsOf(plan); !costs.ok()) return costs.error();
+    return {};
+}
+
+Plan withShape(Plan plan, int ranks, int chunks)
+{
+    if (plan.pipeline.ranks == ranks && plan.pipeline.chunks == chunks) return plan;
+    const int before = plan.stages();
+    plan.pipeline.ranks = ranks;
+    plan.pipeline.chunks = chunks;
+    if (plan.stages() == before) return plan;
+    plan.partition.clear();
+    plan.costs.stageScale.clear();
+    plan.costs.measured.clear();
+    plan.costs.measuredFrom.clear();
+    if (plan.costs.source == CostSource::Measured)
+        plan.costs.source = plan.model.empty() ? CostSource::Assumed : CostSource::Model;
+    return plan;
+}
+
+} // namespace stagecraft::engine

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/plan/costs_json.h"
+#include "engine/plan/plan_json.h"
+#include "engine/plan/plan_words.h"
+
+namespace stagecraft::engine {
+namespace {
+
+constexpr int kMostSize = 1 << 20;   // of a layer
+constexpr int kMostRepeat = 1 << 12; // of a layer
+constexpr int kMostSteps = 1'000'000;
+
+template <class Enum, std::size_t N>
+std::span<const Word<Enum>> choices(const std::array<Word<Enum>, N>& words)
+{
+    return words;
+}
+
+Expected<Layer> readLayerOf(std::string_view type, JsonObject& object)
+{
+    const auto size = [&](std::string_view key, int& out) {
+        if (object.require(key) != nullptr) object.integer(key, out, 1, kMostSize);
+    };
+    if (type == "linear") {
+        Linear layer;
+        size("in", layer.in);
+        size("out", layer.out);
+        object.choice("activation", layer.activation, choices(kActivationWords));
+        return Layer{layer};
+    }
+    if (type == "embedding") {
+        Embedding layer;
+        size("vocabulary", layer.vocabulary);
+        size("sequence", layer.sequence);
+        size("dim", layer.dim);
+        return Layer{layer};
+    }
+    if (type == "transformer_block") {
+        TransformerBlock layer;
+        size("dim", layer.dim);
+        size("heads", layer.heads);
+        size("ffn", layer.ffn);
+        return Layer{layer};
+    }
+    if (type == "head") {
+        Head layer;
+        size("dim", layer.dim);
+        size("vocabulary", layer.vocabulary);
+        return Layer{layer};
+    }
+    return Error{fmt::format("{}: \"{}\" is not allowed; one of \"linear\", \"embedding\", \"transformer_block\", \"head\"",
+                             object.pathOf("type"), type)};
+}
+
+Expected<void> readLayer(const Json& json, const std::string& path, std::vector<Layer>& layers)
+{
+    JsonObject object(json, path);
+    std::string type;
+    int repeat = 1;
+    if (object.require("type") != nullptr) object.text("type", type);
+    object.integer("repeat", repeat, 1, kMostRepeat);
+    Expected<Layer> layer = readLayerOf(type, object);
+    if (!layer.ok()) object.take(layer.error());
+    if (Expected<void> read = object.finish(); !read.ok()) return read;
+    layers.insert(layers.end(), static_cast<std::size_t>(repeat), layer.value());
+    return {};
+}
+
+Expected<void> readModel(const Json& json, ModelSpec& model)
+{
+    JsonObject object(json, "model");
+    if (object.require("layers") != nullptr)
+        object.array("layers", [&](const Json& layer, const std::string& path) { return readLayer(layer, path, model.layers); });
+    object.choice("loss", model.loss, choices(kLossWords));
+    object.integer("microbatch_rows", model.microbatchRows, 1, kMostSize);
+    return object.finish();
+}
+
+Expected<void> readPipeline(const Json& json, PipelineSpec& pipeline)
+{
+    JsonObject object(json, "pipeline");
+    object.text("schedule", pipeline.schedule);
+    object.integer("ranks", pipeline.ranks, 1, kMaxStages);
+    object.integer("chunks", pipeline.chunks, 1, kMaxStages);
+    object.integer("microbatches", pipeline.microbatches, 1, static_cast<int>(kMaxActions / 2));
+    object.text("custom_schedule", pipeline.customSchedule);
+    if (pipeline.schedule != "custom" && findFamily(pipeline.schedule) == nullptr) {
+        std::string known;
+        for (const ScheduleFamily& family : scheduleFamilies()) known += fmt::format("\"{}\", ", family.name);
+        object.fail("pipeline.schedule", fmt::format("\"{}\" is not allowed; one of {}\"custom\"", pipeline.schedule, known));
+    }
+    if (pipeline.schedule != "custom" && !pipeline.customSchedule.empty())
+        object.fail("pipeline.custom_schedule", "it is given, but the schedule is \"" + pipeline.schedule +
+                                                    "\"; set pipeline.schedule to \"custom\" or leave it out");
+    return object.finish();
+}
+
+void readOptionalTime(JsonObject& object, std::string_view key, std::optional<TimeNs>& out)
+{
+    if (!object.has(key)) {
+        object.find(key); // known, though not given
+        return;
+    }
+    TimeNs time = 0;
+    object.parsed(key, time, &traces::parseDuration);
+    out = time;
+}
+
+Expected<void> readCosts(const Json& json, CostSpec& costs)
+{
+    JsonObject object(json, "costs");
+    object.choice("source", costs.source, choices(kCostSourceWords));
+    object.parsed("forward", costs.forward, &traces::parseDuration);
+    object.parsed("backward", costs.backward, &traces::parseDuration);
+    readOptionalTime(object, "input_grad", costs.inputGrad);
+    readOptionalTime(object, "weight_grad", costs.weightGrad);
+    readOptionalTime(object, "overlap", costs.overlap);
+    object.array("stage_scale", [&](const Json& factor, const std::string& path) -> Expected<void> {
+        if (!factor.is_number() || !(factor.get<double>() >= 0) || !(factor.get<double>() <= 1e6))
+            return Error{fmt::format("{}: {} is not allowed; a number from 0 to 1e+06", path, JsonObject::shown(factor))};
+        costs.stageScale.push_back(factor.get<double>());
+        return {};
+    });
+    object.parsed("activation_bytes", costs.activationBytes, &traces::parseSize);
+    object.parsed("wgrad_bytes", costs.wgradBytes, &traces::parseSize);
+    object.number("flops_per_second", costs.flopsPerSecond, 1, 1e21);
+    object.array("measured", [&](const Json& stage, const std::string& path) {
+        return readStageCosts(stage, path, costs.measured.emplace_back());
+    });
+    object.text("measured_from", costs.measuredFrom);
+    object.parsed("latency", costs.latency, &traces::parseDuration);
+    object.parsed("bandwidth", costs.bandwidth, &traces::parseBandwidth);
+    object.parsed("boundary_bytes", costs.boundaryBytes, &traces::parseSize);
+    object.number("jitter", costs.jitter, 0, 1);
+    object.integer("seed", costs.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max());
+    return object.finish();
+}
+
+Expected<void> readRun(const Json& json, RunSpec& run)
+{
+    JsonObject object(json, "run");
+    object.choice("mode", run.mode, choices(kRunModeWords));
+    object.choice("device", run.device, choices(kDeviceWords));
+    object.integer("steps", run.steps, 1, kMostSteps);
+    object.choice("check", run.check, choices(kCheckWords));
+    object.choice("optimizer", run.optimizer, choices(kOptimizerWords));
+    object.number("learning_rate", run.learningRate, 0, 1e6);
+    object.integer("seed", run.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max());
+    return object.finish();
+}
+
+Expected<Plan> planOf(const Json& json)
+{
+    JsonObject object(json, "");
+    int version = 0;
+    if (object.require("stagecraft_plan") != nullptr)
+        object.integer("stagecraft_plan", version, kPlanSchemaVersion, kPlanSchemaVersion);
+    Plan plan;
+    object.text("name", plan.name);
+    object.text("description", plan.description);
+    if (const Json* model = object.find("model")) object.take(readModel(*model, plan.model));
+    object.array("partition", [&](const Json& count, const std::string& path) -> Expected<void> {
+        if (!count.is_number_integer() || count < 1 || count > kMostSize)
+            return Error{fmt::format("{}: {} is not allowed; a whole number from 1 to {}", path, JsonObject::shown(count), kMostSize)};
+        plan.partition.push_back(count.get<int>());
+        return {};
+    });
+    if (const Json* pipeline = object.find("pipeline")) object.take(readPipeline(*pipeline, plan.pipeline));
+    if (const Json* costs = object.find("costs")) object.take(readCosts(*costs, plan.costs));
+    if (const Json* run = object.find("run")) object.take(readRun(*run, plan.run));
+    if (Expected<void> read = object.finish(); !read.ok()) return read.error();
+    if (Expected<void> sound = checkPlan(plan); !sound.ok()) return sound.error();
+    return plan;
+}
+
+} // namespace
+
+traces::Expected<void> readStageCosts(const Json& json, const std::string& path, StageCosts& out)
+{
+    constexpr std::int64_t kMost = 1'000'000'000'000'000; // eleven days, or a pebibyte
+    JsonObject object(json, path);
+    for (const auto& [key, member] : {std::pair{"forward_ns", &StageCosts::forward},
+                                      std::pair{"backward_ns", &StageCosts::backward},
+                                      std::pair{"input_grad_ns", &StageCosts::inputGrad},
+                                      std::pair{"weight_grad_ns", &StageCosts::weightGrad},
+                                      std::pair{"overlap_ns", &StageCosts::overlap},
+                                      std::pair{"optimizer_ns", &StageCosts::optimizer},
+                                      std::pair{"activation_bytes", &StageCosts::activationBytes},
+                                      std::pair{"wgrad_bytes", &StageCosts::wgradBytes},
+                                      std::pair{"weight_bytes", &StageCosts::weightBytes},
+                                      std::pair{"gradient_bytes", &StageCosts::gradientBytes},
+                                      std::pair{"optimizer_bytes", &StageCosts::optimizerBytes}})
+        object.integer(key, out.*member, std::int64_t{0}, kMost);
+    return object.finish();
+}
+
+Expected<Plan> readPlan(std::string_view json)
+{
+    Expected<Json> parsed = parseJson(json);
+    if (!parsed.ok()) return parsed.error();
+    return planOf(parsed.value());
+}
+
+} // namespace stagecraft::engine

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The words of a plan's JSON for its enumerations: readers and writers share these lists.
+#pragma once
+
+#include "engine/plan/plan.h"
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace stagecraft::engine {
+
+template <class Enum>
+using Word = std::pair<std::string_view, Enum>;
+
+inline constexpr std::array<Word<Activation>, 3> kActivationWords{
+    {{"none", Activation::None}, {"relu", Activation::Relu}, {"gelu", Activation::Gelu}}};
+inline constexpr std::array<Word<Loss>, 2> kLossWords{
+    {{"mse", Loss::MeanSquaredError}, {"cross_entropy", Loss::CrossEntropy}}};
+inline constexpr std::array<Word<CostSource>, 3> kCostSourceWords{
+    {{"assumed", CostSource::Assumed}, {"model", CostSource::Model}, {"measured", CostSource::Measured}}};
+inline constexpr std::array<Word<RunMode>, 2> kRunModeWords{{{"threads", RunMode::Threads}, {"emulated", RunMode::Emulated}}};
+inline constexpr std::array<Word<DeviceKind>, 1> kDeviceWords{{{"cpu", DeviceKind::Cpu}}};
+inline constexpr std::array<Word<CheckMode>, 3> kCheckWords{
+    {{"off", CheckMode::Off}, {"first", CheckMode::First}, {"all", CheckMode::All}}};
+inline constexpr std::array<Word<OptimizerKind>, 2> kOptimizerWords{
+    {{"sgd", OptimizerKind::Sgd}, {"adamw", OptimizerKind::AdamW}}};
+
+template <class Enum, std::size_t N>
+std::string_view wordOf(const std::array<Word<Enum>, N>& words, Enum value)
+{
+    for (const auto& [word, meaning] : words)
+        if (meaning == value) return word;
+    return "";
+}
+
+} // namespace stagecraft::engine

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/plan/costs_json.h"
+#include "engine/plan/plan_json.h"
+#include "engine/plan/plan_words.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+namespace stagecraft::engine {
+namespace {
+
+// Keys in the order in which a person wants to read them.
+using OrderedJson = nlohmann::ordered_json;
+
+struct LayerWriter {
+    OrderedJson operator()(const Linear& layer) const
+    {
+        OrderedJson json{{"type", "linear"}, {"in", layer.in}, {"out", layer.out}};
+        if (layer.activation != Activation::None) json["activation"] = wordOf(kActivationWords, layer.activation);
+        return json;
+    }
+    OrderedJson operator()(const Embedding& layer) const
+    {
+        return {{"type", "embedding"}, {"vocabulary", layer.vocabulary}, {"sequence", layer.sequence}, {"dim", layer.dim}};
+    }
+    OrderedJson operator()(const TransformerBlock& layer) const
+    {
+        return {{"type", "transformer_block"}, {"dim", layer.dim}, {"heads", layer.heads}, {"ffn", layer.ffn}};
+    }
+    OrderedJson operator()(const Head& layer) const
+    {
+        return {{"type", "head"}, {"dim", layer.dim}, {"vocabulary", layer.vocabulary}};
+    }
+};
+
+OrderedJson modelJson(const ModelSpec& model)
+{
+    OrderedJson layers = OrderedJson::array();
+    for (std::size_t i = 0; i < model.layers.size();) {
+        std::size_t end = i + 1;
+        while (end < model.layers.size() && model.layers[end] == model.layers[i]) ++end;
+        OrderedJson layer = std::visit(LayerWriter{}, model.layers[i]);
+        if (end - i > 1) layer["repeat"] = end - i;
+        layers.push_back(std::move(layer));
+        i = end;
+    }
+    return {{"layers", std::move(layers)},
+            {"loss", wordOf(kLossWords, model.loss)},
+            {"microbatch_rows", model.microbatchRows}};
+}
+
+// What differs from the default is written, and the source always: a plan file stays as short as what it says.
+OrderedJson costsJson(const CostSpec& costs)
+{
+    const CostSpec defaults;
+    OrderedJson json;
+    json["source"] = wordOf(kCostSourceWords, costs.source);
+    const bool assumed = costs.source == CostSource::Assumed;
+    if (assumed || costs.forward != defaults.forward) json["forward"] = traces::exactDuration(costs.forward);
+    if (assumed || costs.backward != defaults.backward) json["backward"] = traces::exactDuration(costs.backward);
+    if (costs.inputGrad) json["input_grad"] = traces::exactDuration(*costs.inputGrad);
+    if (costs.weightGrad) json["weight_grad"] = traces::exactDuration(*costs.weightGrad);
+    if (costs.overlap) json["overlap"] = traces::exactDuration(*costs.overlap);
+    if (!costs.stageScale.empty()) json["stage_scale"] = costs.stageScale;
+    if (costs.activationBytes != 0) json["activation_bytes"] = traces::exactSize(costs.activationBytes);
+    if (costs.wgradBytes != 0) json["wgrad_bytes"] = traces::exactSize(costs.wgradBytes);
+    if (costs.source == CostSource::Model || costs.flopsPerSecond != defaults.flopsPerSecond)
+        json["flops_per_second"] = costs.flopsPerSecond;
+    if (!costs.measured.empty()) {
+        OrderedJson stages = OrderedJson::array();
+        for (const StageCosts& stage : costs.measured) stages.push_back(OrderedJson(stageCostsJson(stage)));
+        json["measured"] = std::move(stages);
+    }
+    if (!costs.measuredFrom.empty()) json["measured_from"] = costs.measuredFrom;
+    if (costs.latency != 0) json["latency"] = traces::exactDuration(costs.latency);
+    if (costs.bandwidth > 0) json["bandwidth"] = fmt::format("{}B/s", costs.bandwidth);
+    if (costs.boundaryBytes != 0) json["boundary_bytes"] = traces::exactSize(costs.boundaryBytes);
+    if (costs.jitter != 0) json["jitter"] = costs.jitter;
+    if (costs.seed != defaults.seed) json["seed"] = costs.seed;
+    return json;
+}
+
+OrderedJson runJson(const RunSpec& run)
+{
+    return {{"mode", wordOf(kRunModeWords, run.mode)},
+            {"device", wordOf(kDeviceWords, run.device)},
+            {"steps", run.steps},
+            {"check", wordOf(kCheckWords, run.check)},
+            {"optimizer", wordOf(kOptimizerWords, run.optimizer)},
+            {"learning_rate", run.learningRate},
+            {"seed", run.seed}};
+}
+
+Error fileError(const std::filesystem::path& file, std::string_view doing)
+{
+    return Error{fmt::format("{}: {} failed: {}", file.string(), doing, std::strerror(errno))};
+}
+
+} // namespace
+
+Json stageCostsJson(const StageCosts& costs)
+{
+    return {{"forward_ns", costs.forward},
+            {"backward_ns", costs.backward},
+            {"input_grad_ns", costs.inputGrad},
+            {"weight_grad_ns", costs.weightGrad},
+            {"overlap_ns", costs.overlap},
+            {"optimizer_ns", costs.optimizer},
+            {"activation_bytes", costs.activationBytes},
+            {"wgrad_bytes", costs.wgradBytes},
+            {"weight_bytes", costs.weightBytes},
+            {"gradient_bytes", costs.gradientBytes},
+            {"optimizer_bytes", costs.optimizerBytes}};
+}
+
+std::string writePlan(const Plan& plan)
+{
+    OrderedJson json{{"stagecraft_plan", kPlanSchemaVersion}, {"name", plan.name}};
+    if (!plan.description.empty()) json["description"] = plan.description;
+    if (!plan.model.empty()) json["model"] = modelJson(plan.model);
+    if (!plan.partition.empty()) json["partition"] = plan.partition;
+    OrderedJson pipeline{{"schedule", plan.pipeline.schedule},
+                         {"ranks", plan.pipeline.ranks},
+                         {"chunks", plan.pipeline.chunks},
+                         {"microbatches", plan.pipeline.microbatches}};
+    if (!plan.pipeline.customSchedule.empty()) pipeline["custom_schedule"] = plan.pipeline.customSchedule;
+    json["pipeline"] = std::move(pipeline);
+    json["costs"] = costsJson(plan.costs);
+    json["run"] = runJson(plan.run);
+    return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+}
+
+Expected<Plan> loadPlan(const std::filesystem::path& file)
+{
+    std::error_code ignored;
+    if (std::filesystem::is_directory(file, ignored))
+        return Error{fmt::format("{}: this is a folder; name a plan file", file.string())};
+    std::ifstream in(file, std::ios::binary);
+    if (!in) return fileError(file, "opening it");
+    std::ostringstream text;
+    text << in.rdbuf();
+    if (in.bad()) return fileError(file, "reading it");
+    Expected<Plan> plan = readPlan(text.str());
+    if (!plan.ok()) return plan.error().in(file.string());
+    return plan;
+}
+
+Expected<void> savePlan(const Plan& plan, const std::filesystem::path& file)
+{
+    std::filesystem::path temporary = file;
+    temporary += ".part";
+    {
+        std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+        if (!out) return fileError(temporary, "opening it for writing");
+        out << writePlan(plan);
+        out.flush();
+        if (!out) return fileError(temporary, "writing it");
+    }
+    std::error_code error;
+    std::filesystem::rename(temporary, file, error);
+    if (error) return Error{fmt::format("{}: putting the new file in place failed: {}", file.string(), error.message())};
+    return {};
+}
+
+} // namespace stagecraft::engine

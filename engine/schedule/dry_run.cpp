@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/schedule/dry_run.h"
+
+#include "engine/schedule/lower.h"
+
+#include <algorithm>
+
+namespace stagecraft::engine {
+namespace {
+
+// The action on the other side of a SEND or RECV; nothing for other kinds.
+std::optional<Action> counterpart(const Action& action)
+{
+    const Stage before{action.stage().value - 1};
+    const Stage after{action.stage().value + 1};
+    switch (action.kind()) {
+    case ActionKind::SendForward: return makeAction(ActionKind::RecvForward, after, action.microbatch());
+    case ActionKind::RecvForward: return makeAction(ActionKind::SendForward, before, action.microbatch());
+    case ActionKind::SendBackward: return makeAction(ActionKind::RecvBackward, before, action.microbatch());
+    case ActionKind::RecvBackward: return makeAction(ActionKind::SendBackward, after, action.microbatch());
+    default: return std::nullopt;
+    }
+}
+
+ActionKind kindThatReaches(Fact fact)
+{
+    switch (fact) {
+    case Fact::ForwardDone: return ActionKind::Forward;
+    case Fact::BackwardDone: return ActionKind::Backward;
+    case Fact::ForwardSent: return ActionKind::SendForward;
+    case Fact::BackwardSent: return ActionKind::SendBackward;
+    case Fact::ForwardArrived: return ActionKind::RecvForward;
+    case Fact::BackwardArrived: return ActionKind::RecvBackward;
+    }
+    return ActionKind::None;
+}
+
+Milestone milestoneOf(const Action& action)
+{
+    Milestone milestone;
+    forEachGain(action, [&](const Milestone& gained) { milestone = gained; });
+    return milestone;
+}
+
+} // namespace
+
+std::string milestoneText(const Milestone& milestone)
+{
+    return toText(traces::makeAction(kindThatReaches(milestone.fact), milestone.stage, milestone.microbatch));
+}
+
+DryRun::DryRun(const Schedule& schedule, SendMode send)
+    : schedule_(schedule), shape_(schedule, hasCommunication(schedule)), send_(send),
+      position_(schedule.order.size(), 0), reached_(kFactCount * shape_.factSlots(), false)
+{
+}
+
+std::optional<DryRun::Obstacle> DryRun::obstacle(std::size_t rank) const
+{
+    std::optional<Obstacle> found;
+    forEachNeed(shape_, next(rank), [&](const Milestone& need) {
+        if (!found && !reached_[slot(shape_, need)]) found = Obstacle{need, rankOf(shape_, need)};
+    });
+    return found;
+}
+
+std::optional<DryRun::Obstacle> DryRun::rendezvousObstacle(std::size_t rank) const
+{
+    const Action& action = next(rank);
+    const std::optional<Action> other = counterpart(action);
+    if (!other) return obstacle(rank);
+    if (action.kind() == ActionKind::SendForward || action.kind() == ActionKind::SendBackward)
+        if (std::optional<Obstacle> own = obstacle(rank)) return own;
+    const Rank peer = schedule_.stageToRank[index(other->stage())];
+    if (!done(index(peer)) && next(index(peer)) == *other) return std::nullopt;
+    return Obstacle{milestoneOf(*other), peer};
+}
+
+void DryRun::advance(std::size_t rank)
+{
+    forEachGain(next(rank), [&](const Milestone& gain) { reached_[slot(shape_, gain)] = true; });
+    ++position_[rank];
+}
+
+void DryRun::execute(const std::function<void(Rank, const Action&)>& executed)
+{
+    const auto run = [&](std::size_t rank) {
+        if (executed) executed(Rank{rank}, next(rank));
+        advance(rank);
+    };
+    for (bool progress = true; progress;) {
+        progress = false;
+        for (std::size_t rank = 0; rank < position_.size(); ++rank) {
+            if (done(rank)) continue;
+            if (send_ == SendMode::Buffered) {
+                if (obstacle(rank)) continue;
+                run(rank);
+            } else {
+                if (rendezvousObstacle(rank)) continue;
+                const std::optional<Action> other = counterpart(next(rank));
+                if (other) {
+                    const std::size_t peer = index(schedule_.stageToRank[index(other->stage())]);
+                    // the sender's side first: the receipt rests on it
+                    const bool sends = next(rank).kind() == ActionKind::SendForward ||
+                                       next(rank).kind() == ActionKind::SendBackward;
+                    if (!sends && obstacle(peer)) continue; // the sender has nothing to send yet
+                    run(sends ? rank : peer);
+                    run(sends ? peer : rank);
+                } else {
+                    run(rank);
+                }
+            }
+            progress = true;
+        }
+    }
+}
+
+bool DryRun::complete() const
+{
+    for (std::size_t rank = 0; rank < position_.size(); ++rank)
+        if (!done(rank)) return false;
+    return true;
+}
+
+std::vector<WaitingRank> DryRun::circle() const
+{
+    std::size_t rank = 0;
+    while (rank < position_.size() && done(rank)) ++rank;
+    std::vector<WaitingRank> chain;
+    std::vector<int> visitedAt(position_.size(), -1);
+    while (rank < position_.size() && !done(rank) && visitedAt[rank] < 0) {
+        const std::optional<Obstacle> what = send_ == SendMode::Buffered ? obstacle(rank) : rendezvousObstacle(rank);
+        if (!what) break;
+        visitedAt[rank] = static_cast<int>(chain.size());
+        chain.push_back({Rank{rank}, static_cast<int>(position_[rank]), toText(next(rank)), milestoneText(what->need),
+                         what->rank});
+        rank = index(what->rank);
+    }
+    if (rank < position_.size() && visitedAt[rank] > 0)
+        chain.erase(chain.begin(), chain.begin() + visitedAt[rank]); // the way into the circle is not part of it
+    return chain;
+}
+
+} // namespace stagecraft::engine

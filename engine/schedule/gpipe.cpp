@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GPipe (Huang et al. 2018, arXiv 1811.06965), p = 3, m = 3, backwards in the order of the forwards as in PyTorch's
+// ScheduleGPipe:
+//
+//   rank 0 | F0 F1 F2             B0 B1 B2
+//   rank 1 |    F0 F1 F2       B0 B1 B2
+//   rank 2 |       F0 F1 F2 B0 B1 B2
+//
+// Makespan (m+p-1)(TF+TB), bubble (p-1)/(m+p-1); every rank keeps the activations of all m micro-batches. Any p and m.
+#include "engine/schedule/families.h"
+
+namespace stagecraft::engine {
+
+Expected<Schedule> gpipeSchedule(const ScheduleRequest& request)
+{
+    Schedule schedule = emptySchedule(request, 2 * static_cast<std::size_t>(request.microbatches));
+    for (int r = 0; r < request.ranks; ++r) {
+        std::vector<Action>& list = schedule.order[static_cast<std::size_t>(r)];
+        for (int i = 0; i < request.microbatches; ++i) list.push_back(traces::forward(Stage{r}, MicroBatch{i}));
+        for (int i = 0; i < request.microbatches; ++i) list.push_back(traces::backward(Stage{r}, MicroBatch{i}));
+    }
+    return schedule;
+}
+
+} // namespace stagecraft::engine

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/schedule/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace stagecraft::engine {
+namespace {
+
+std::string_view withoutBlanks(std::string_view text)
+{
+    const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+    while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+    while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+    return text;
+}
+
+Expected<std::vector<Action>> parseLine(std::string_view line, std::size_t number)
+{
+    std::vector<Action> list;
+    std::size_t cell = 0;
+    for (std::size_t at = 0; at <= line.size();) {
+        const std::size_t end = std::min(line.find(',', at), line.size());
+        Expected<Action> action = traces::parseAction(line.substr(at, end - at));
+        ++cell;
+        if (!action.ok()) return action.error().in(fmt::format("line {}, cell {}", number, cell));
+        if (action.value().kind() != ActionKind::None) list.push_back(action.value()); // an empty cell is a pause
+        at = end + 1;
+    }
+    return list;
+}
+
+// Stage-to-rank map and counts follow from the actions.
+Expected<void> deriveShape(Schedule& schedule)
+{
+    const std::size_t actions = schedule.actionCount();
+    if (actions == 0) return Error{"the schedule has no action; write a line of actions per rank, such as 0F0,0B0"};
+    std::int32_t lastStage = 0;
+    std::int32_t lastMicroBatch = -1;
+    const auto visit = [&](const traces::Work& work) {
+        lastStage = std::max<std::int32_t>(lastStage, work.stage.value);
+        lastMicroBatch = std::max(lastMicroBatch, work.microbatch.value);
+    };
+    for (const std::vector<Action>& list : schedule.order)
+        for (const Action& action : list) {
+            visit(action.work);
+            if (action.kind() == ActionKind::Overlap) visit(action.partner);
+        }
+    const auto limit = static_cast<std::int64_t>(2 * actions);
+    if (lastStage >= limit || lastMicroBatch >= limit)
+        return Error{fmt::format("stage {} and micro-batch {} are the largest numbers, but there are only {} actions; numbers "
+                                 "count from 0 without gaps",
+                                 lastStage, lastMicroBatch, actions)};
+    schedule.microbatches = lastMicroBatch + 1;
+    const Rank nowhere{-1};
+    schedule.stageToRank.assign(static_cast<std::size_t>(lastStage) + 1, nowhere);
+    std::vector<int> perRank(schedule.order.size(), 0);
+    for (std::size_t r = 0; r < schedule.order.size(); ++r) {
+        const auto place = [&](const traces::Work& work) -> Expected<void> {
+            Rank& rank = schedule.stageToRank[index(work.stage)];
+            if (rank == nowhere) {
+                rank = Rank{r};
+                ++perRank[r];
+            }
+            if (rank != Rank{r})
+                return Error{fmt::format("stage {} is on rank {} and on rank {}; a stage has one rank", work.stage.value,
+                                         rank.value, r)};
+            return {};
+        };
+        for (const Action& action : schedule.order[r]) {
+            if (Expected<void> placed = place(action.work); !placed.ok()) return placed;
+            if (action.kind() != ActionKind::Overlap) continue;
+            if (Expected<void> placed = place(action.partner); !placed.ok()) return placed;
+        }
+    }
+    const auto gap = std::find(schedule.stageToRank.begin(), schedule.stageToRank.end(), nowhere);
+    if (gap != schedule.stageToRank.end())
+        return Error{fmt::format("stage {} has no action, but stage {} has; stages count from 0 without gaps",
+                                 gap - schedule.stageToRank.begin(), lastStage)};
+    schedule.chunks = std::max(1, *std::max_element(perRank.begin(), perRank.end()));
+    return {};
+}
+
+} // namespace
+
+std::string toText(const Schedule& schedule)
+{
+    std::string out;
+    for (const std::vector<Action>& list : schedule.order) {
+        for (std::size_t i = 0; i < list.size(); ++i) {
+            if (i != 0) out += ',';
+            traces::appendText(out, list[i]);
+        }
+        out += '\n';
+    }
+    return out;
+}
+
+Expected<Schedule> parseSchedule(std::string_view text, std::string name)
+{
+    Schedule schedule;
+    schedule.name = std::move(name);
+    std::size_t number = 0;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find('\n', at), text.size());
+        const std::string_view line = withoutBlanks(text.substr(at, end - at));
+        at = end + 1;
+        ++number;
+        if (line.empty() || line.starts_with('#')) continue; // a rank without actions is a line of commas
+        Expected<std::vector<Action>> list = parseLine(line, number);
+        if (!list.ok()) return list.error();
+        schedule.order.push_back(std::move(list.value()));
+    }
+    schedule.ranks = static_cast<int>(schedule.order.size());
+    if (Expected<void> shape = deriveShape(schedule); !shape.ok()) return shape.error();
+    return schedule;
+}
+
+} // namespace stagecraft::engine
