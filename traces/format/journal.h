@@ -14,10 +14,12 @@
 // skip types that they do not know.
 #pragma once
 
+#include "traces/format/journal_payload.h"
 #include "traces/store/record.h"
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,13 +29,17 @@ namespace stagecraft::traces {
 class JournalWriter {
 public:
     using Sink = std::function<void(std::string_view bytes)>;
-    explicit JournalWriter(Sink sink); // the sink gets the magic bytes at once
-    void write(const Record& record);  // one call of the sink per record
+    explicit JournalWriter(Sink sink);              // the sink gets the magic bytes at once
+    void write(const Record& record);               // one call of the sink per record
     void write(const std::vector<Record>& records); // one call of the sink for all
 
 private:
+    void append(const Record& record);
+
     Sink sink_;
     std::string buffer_;
+    std::string payload_;
+    JournalDeltas deltas_;
 };
 
 class JournalReader {
@@ -42,14 +48,21 @@ public:
     // it is damaged; records read before it stay in `out`.
     Expected<void> feed(std::string_view bytes, std::vector<Record>& out);
     [[nodiscard]] std::size_t pendingBytes() const { return pending_.size() - consumed_; } // of an incomplete record
+    [[nodiscard]] bool begun() const { return magicSeen_; } // the first 8 bytes came and were right
 
 private:
+    Expected<void> parse(std::vector<Record>& out);
+    [[nodiscard]] Error damaged(const std::string& what) const;
+
     std::string pending_;
-    std::size_t consumed_ = 0;
+    std::size_t consumed_ = 0;   // of pending_
+    std::uint64_t position_ = 0; // of pending_ in the stream
     bool magicSeen_ = false;
+    std::optional<Error> failure_; // a damaged stream stays damaged
+    JournalDeltas deltas_;
 };
 
-// The records that make this trace: info, texts, lanes, slices with their edges in an order that apply() takes.
+// The records that make this trace, in an order that apply() takes (traces/format/trace_records.h).
 std::vector<Record> recordsOf(const Trace& trace);
 
 Expected<void> saveJournal(const Trace& trace, const std::filesystem::path& file);

@@ -36,6 +36,10 @@ struct Applier {
             return Error{"slice " + toText(r.slice.action) + " of lane " + std::to_string(r.lane.value) + " begins at " +
                          std::to_string(r.slice.begin) + " ns and ends at " + std::to_string(r.slice.end) +
                          " ns, but the slice before it ends at " + std::to_string(trace.lane(r.lane).lastEnd()) + " ns"};
+        if (index(r.slice.text) >= trace.textCount())
+            return Error{"a slice of lane " + std::to_string(r.lane.value) + " names text " +
+                         std::to_string(r.slice.text.value) + ", but only " + std::to_string(trace.textCount() - 1) +
+                         " were given"};
         trace.append(r.lane, r.slice);
         return {};
     }

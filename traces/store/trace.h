@@ -118,6 +118,7 @@ public:
     [[nodiscard]] Slice slice(SliceRef ref) const { return lane(ref.lane).slice(ref.index); }
     [[nodiscard]] std::string sliceName(SliceRef ref) const; // "0F0", or the slice's text
     [[nodiscard]] const std::string& text(TextId id) const { return texts_[index(id)]; }
+    [[nodiscard]] std::size_t textCount() const { return texts_.size(); } // with the empty one
 
     [[nodiscard]] std::vector<Edge> edgesInto(SliceRef to) const;
     [[nodiscard]] std::vector<Edge> edgesFrom(SliceRef from) const; // linear in the edges of the trace

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/format/journal.h"
+
+#include "traces/format/output_file.h"
+#include "traces/format/trace_records.h"
+#include "traces/format/varint.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+
+namespace stagecraft::traces {
+namespace {
+
+constexpr std::string_view kMagic = "STRACE1\n";
+
+// No record is near this; a length beyond it is damage, and would make a reader wait for bytes that never come.
+constexpr std::size_t kMaxPayload = std::size_t{64} << 20;
+
+constexpr std::size_t kReadBytes = 256 << 10;
+constexpr std::size_t kHeadBytes = 11; // type and the longest length
+
+} // namespace
+
+JournalWriter::JournalWriter(Sink sink) : sink_(std::move(sink)) { sink_(kMagic); }
+
+void JournalWriter::append(const Record& record)
+{
+    payload_.clear();
+    appendPayload(payload_, record, deltas_);
+    if (payload_.size() > kMaxPayload) {
+        append(NoteRecord{"a record of " + std::to_string(payload_.size()) +
+                          " bytes is too long for a journal and was left out"});
+        return;
+    }
+    appendByte(buffer_, journalType(record));
+    appendVarint(buffer_, payload_.size());
+    buffer_.append(payload_);
+}
+
+void JournalWriter::write(const Record& record)
+{
+    buffer_.clear();
+    append(record);
+    sink_(buffer_);
+}
+
+void JournalWriter::write(const std::vector<Record>& records)
+{
+    if (records.empty()) return;
+    buffer_.clear();
+    for (const Record& record : records) append(record);
+    sink_(buffer_);
+}
+
+Expected<void> JournalReader::feed(std::string_view bytes, std::vector<Record>& out)
+{
+    if (failure_) return *failure_;
+    pending_.append(bytes);
+    Expected<void> parsed = parse(out);
+    if (!parsed.ok()) failure_ = parsed.error();
+    position_ += consumed_;
+    pending_.erase(0, consumed_);
+    consumed_ = 0;
+    return parsed;
+}
+
+Expected<void> JournalReader::parse(std::vector<Record>& out)
+{
+    if (!magicSeen_) {
+        const std::string_view start = std::string_view(pending_).substr(0, kMagic.size());
+        if (start != kMagic.substr(0, start.size()))
+            return Error{"this is no Stagecraft trace: it does not begin with STRACE1"};
+        if (start.size() < kMagic.size()) return {};
+        consumed_ = kMagic.size();
+        magicSeen_ = true;
+    }
+    for (;;) {
+        const std::string_view rest = std::string_view(pending_).substr(consumed_);
+        if (rest.empty()) return {};
+        ByteReader head(rest.substr(0, kHeadBytes));
+        const unsigned type = head.byte();
+        // a file system that lost the end of a file may fill it with zeros
+        if (type == 0) return damaged("zeros instead of a record");
+        const std::uint64_t length = head.varint();
+        if (head.failed()) {
+            if (rest.size() < kHeadBytes) return {};
+            return damaged("a record without a length");
+        }
+        if (length > kMaxPayload) return damaged("a record of " + std::to_string(length) + " bytes");
+        const std::size_t start = std::min(rest.size(), kHeadBytes) - head.remaining();
+        if (rest.size() - start < length) return {};
+        Expected<std::optional<Record>> record =
+            readPayload(type, rest.substr(start, static_cast<std::size_t>(length)), deltas_);
+        if (!record.ok()) return damaged(record.error().message);
+        if (record.value()) out.push_back(std::move(*record.value()));
+        consumed_ += start + static_cast<std::size_t>(length);
+    }
+}
+
+Error JournalReader::damaged(const std::string& what) const
+{
+    return Error{"the journal is damaged at byte " + std::to_string(position_ + consumed_) + ": " + what};
+}
+
+std::vector<Record> recordsOf(const Trace& trace)
+{
+    std::vector<Record> records;
+    forEachRecord(trace, [&](const Record& record) { records.push_back(record); });
+    return records;
+}
+
+Expected<void> saveJournal(const Trace& trace, const std::filesystem::path& file)
+{
+    Expected<OutputFile> created = OutputFile::create(file);
+    if (!created.ok()) return created.error();
+    OutputFile& output = created.value();
+    JournalWriter writer([&](std::string_view bytes) { output.write(bytes); });
+    forEachRecord(trace, [&](const Record& record) { writer.write(record); });
+    return output.commit();
+}
+
+Expected<Trace> loadJournal(const std::filesystem::path& file)
+{
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> input(std::fopen(file.c_str(), "rbe"), &std::fclose);
+    if (!input) return readError(file, errno);
+
+    Trace trace;
+    JournalReader reader;
+    std::vector<Record> records;
+    std::string block(kReadBytes, '\0');
+    std::int64_t misfits = 0;
+    std::string firstMisfit;
+    std::string damage;
+    bool any = false;
+    while (damage.empty()) {
+        errno = 0;
+        const std::size_t got = std::fread(block.data(), 1, block.size(), input.get());
+        if (got == 0) {
+            if (std::ferror(input.get()) != 0) return readError(file, errno);
+            break;
+        }
+        records.clear();
+        const Expected<void> fed = reader.feed(std::string_view(block).substr(0, got), records);
+        any = any || !records.empty();
+        for (const Record& record : records) {
+            const Expected<void> applied = apply(trace, record);
+            if (applied.ok()) continue;
+            if (misfits++ == 0) firstMisfit = applied.error().message;
+        }
+        if (fed.ok()) continue;
+        if (!any) return fed.error().in(file.string());
+        damage = fed.error().message;
+    }
+    if (!reader.begun()) return Error{file.string() + ": this is no Stagecraft trace: it ends within its first 8 bytes"};
+    if (!damage.empty()) trace.addNote(damage + "; what follows is missing");
+    else if (reader.pendingBytes() > 0)
+        trace.addNote("the file was cut off: its last " + std::to_string(reader.pendingBytes()) +
+                      " bytes are the beginning of a record and were left out");
+    if (misfits > 0)
+        trace.addNote(std::to_string(misfits) +
+                      " records of the file did not fit and were left out; the first: " + firstMisfit);
+    return trace;
+}
+
+} // namespace stagecraft::traces

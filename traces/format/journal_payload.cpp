@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/format/journal_payload.h"
+
+#include "traces/format/varint.h"
+
+namespace stagecraft::traces {
+namespace {
+
+enum Type : unsigned {
+    kInfo = 1,
+    kLane,
+    kText,
+    kSlice,
+    kEdge,
+    kMemory,
+    kStep,
+    kPause,
+    kNote,
+    kLost,
+    kSession,
+};
+
+constexpr std::string_view kTypeNames[] = {"",
+                                           "the info",
+                                           "a lane",
+                                           "a text",
+                                           "a slice",
+                                           "an edge",
+                                           "a memory point",
+                                           "a step",
+                                           "a pause",
+                                           "a note",
+                                           "a count of lost events",
+                                           "a session message"};
+
+// Second byte of a slice: direction, and which parts follow.
+constexpr unsigned kFlowMask = 0x03;
+constexpr unsigned kHasPartner = 0x04;
+constexpr unsigned kHasText = 0x08;
+
+// A lane that was not declared (damaged or hostile input) has a state as well, but none that is kept.
+JournalDeltas::LaneState& stateOf(JournalDeltas& deltas, LaneId lane, JournalDeltas::LaneState& spare)
+{
+    return index(lane) < deltas.lanes.size() ? deltas.lanes[index(lane)] : spare;
+}
+
+class PayloadWriter {
+public:
+    PayloadWriter(std::string& out, JournalDeltas& deltas) : out_(out), deltas_(deltas) {}
+
+    void operator()(const InfoRecord& r)
+    {
+        const TraceInfo& info = r.info;
+        appendByte(out_, static_cast<unsigned>(info.label));
+        appendByte(out_, static_cast<unsigned>(info.clock));
+        appendText(out_, info.title);
+        appendText(out_, info.schedule);
+        appendText(out_, info.planJson);
+        appendZigzag(out_, info.ranks);
+        appendZigzag(out_, info.chunks);
+        appendZigzag(out_, info.microbatches);
+        appendVarint(out_, info.stageToRank.size());
+        for (const Rank rank : info.stageToRank) appendZigzag(out_, rank.value);
+        appendText(out_, info.host);
+    }
+    void operator()(const LaneRecord& r)
+    {
+        appendZigzag(out_, r.lane.rank.value);
+        appendByte(out_, static_cast<unsigned>(r.lane.kind));
+        appendZigzag(out_, r.lane.depth);
+        appendText(out_, r.lane.name);
+        deltas_.lanes.emplace_back();
+    }
+    void operator()(const TextRecord& r) { appendText(out_, r.text); }
+    void operator()(const SliceRecord& r)
+    {
+        JournalDeltas::LaneState spare;
+        JournalDeltas::LaneState& lane = stateOf(deltas_, r.lane, spare);
+        const Action& action = r.slice.action;
+        appendVarint(out_, r.lane.value);
+        appendZigzag(out_, wrappingSub(r.slice.begin, lane.lastEnd));
+        appendZigzag(out_, wrappingSub(r.slice.end, r.slice.begin));
+        appendByte(out_, static_cast<unsigned>(action.kind()));
+        const bool partner = action.partner != Work{};
+        const bool text = r.slice.text != TextId{};
+        appendByte(out_, static_cast<unsigned>(action.work.flow) | (partner ? kHasPartner : 0) | (text ? kHasText : 0));
+        appendZigzag(out_, action.work.stage.value);
+        appendZigzag(out_, action.work.microbatch.value);
+        appendZigzag(out_, r.slice.step.value);
+        if (partner) {
+            appendByte(out_, static_cast<unsigned>(action.partner.kind));
+            appendByte(out_, static_cast<unsigned>(action.partner.flow));
+            appendZigzag(out_, action.partner.stage.value);
+            appendZigzag(out_, action.partner.microbatch.value);
+        }
+        if (text) appendVarint(out_, r.slice.text.value);
+        lane = {r.slice.end, lane.slices + 1};
+    }
+    void operator()(const EdgeRecord& r)
+    {
+        JournalDeltas::LaneState spare;
+        const JournalDeltas::LaneState& to = stateOf(deltas_, r.edge.to.lane, spare);
+        const JournalDeltas::LaneState& from = stateOf(deltas_, r.edge.from.lane, spare);
+        appendByte(out_, static_cast<unsigned>(r.edge.kind));
+        appendVarint(out_, r.edge.from.lane.value);
+        appendZigzag(out_, from.slices - static_cast<std::int64_t>(r.edge.from.index));
+        appendVarint(out_, r.edge.to.lane.value);
+        appendZigzag(out_, to.slices - static_cast<std::int64_t>(r.edge.to.index));
+        appendZigzag(out_, wrappingSub(r.edge.ready, to.lastEnd));
+    }
+    void operator()(const MemoryRecord& r)
+    {
+        appendZigzag(out_, r.rank.value);
+        appendByte(out_, static_cast<unsigned>(r.memory));
+        appendZigzag(out_, wrappingSub(r.time, deltas_.memoryTime));
+        appendZigzag(out_, r.value);
+        deltas_.memoryTime = r.time;
+    }
+    void operator()(const StepRecord& r)
+    {
+        appendZigzag(out_, r.step.step.value);
+        appendZigzag(out_, r.step.span.begin);
+        appendZigzag(out_, wrappingSub(r.step.span.end, r.step.span.begin));
+        appendByte(out_, r.step.loss.has_value() ? 1 : 0);
+        if (r.step.loss) appendDouble(out_, *r.step.loss);
+    }
+    void operator()(const PauseRecord& r)
+    {
+        appendZigzag(out_, r.pause.begin);
+        appendZigzag(out_, wrappingSub(r.pause.end, r.pause.begin));
+    }
+    void operator()(const NoteRecord& r) { appendText(out_, r.note); }
+    void operator()(const LostRecord& r) { appendZigzag(out_, r.events); }
+    void operator()(const SessionRecord& r) { appendText(out_, r.json); }
+
+private:
+    std::string& out_;
+    JournalDeltas& deltas_;
+};
+
+Record readInfo(ByteReader& in)
+{
+    InfoRecord r;
+    r.info.label = in.oneOf(TraceLabel::Imported);
+    r.info.clock = in.oneOf(ClockKind::Foreign);
+    r.info.title = in.text();
+    r.info.schedule = in.text();
+    r.info.planJson = in.text();
+    r.info.ranks = in.fit<std::int32_t>(in.zigzag());
+    r.info.chunks = in.fit<std::int32_t>(in.zigzag());
+    r.info.microbatches = in.fit<std::int32_t>(in.zigzag());
+    for (std::uint64_t count = in.varint(); count > 0 && !in.failed(); --count) // ends with the bytes at the latest
+        r.info.stageToRank.push_back(Rank{in.fit<std::int32_t>(in.zigzag())});
+    r.info.host = in.text();
+    return r;
+}
+
+Record readLane(ByteReader& in, JournalDeltas& deltas)
+{
+    LaneRecord r;
+    r.lane.rank = Rank{in.fit<std::int32_t>(in.zigzag())};
+    r.lane.kind = in.oneOf(LaneKind::Stream);
+    r.lane.depth = in.fit<std::int32_t>(in.zigzag());
+    r.lane.name = in.text();
+    deltas.lanes.emplace_back();
+    return r;
+}
+
+Record readSlice(ByteReader& in, JournalDeltas& deltas)
+{
+    SliceRecord r;
+    r.lane = LaneId{in.fit<std::uint32_t>(static_cast<std::int64_t>(in.varint()))};
+    JournalDeltas::LaneState spare;
+    JournalDeltas::LaneState& lane = stateOf(deltas, r.lane, spare);
+    r.slice.begin = wrappingAdd(lane.lastEnd, in.zigzag());
+    r.slice.end = wrappingAdd(r.slice.begin, in.zigzag());
+    Work& work = r.slice.action.work;
+    work.kind = in.oneOf(ActionKind::Optimizer);
+    const unsigned flags = in.byte();
+    in.require((flags & kFlowMask) <= static_cast<unsigned>(Flow::Up));
+    work.flow = static_cast<Flow>(flags & kFlowMask);
+    work.stage = Stage{in.fit<std::int16_t>(in.zigzag())};
+    work.microbatch = MicroBatch{in.fit<std::int32_t>(in.zigzag())};
+    r.slice.step = Step{in.fit<std::int32_t>(in.zigzag())};
+    if ((flags & kHasPartner) != 0) {
+        Work& partner = r.slice.action.partner;
+        partner.kind = in.oneOf(ActionKind::Optimizer);
+        partner.flow = in.oneOf(Flow::Up);
+        partner.stage = Stage{in.fit<std::int16_t>(in.zigzag())};
+        partner.microbatch = MicroBatch{in.fit<std::int32_t>(in.zigzag())};
+    }
+    if ((flags & kHasText) != 0) r.slice.text = TextId{in.fit<std::uint32_t>(static_cast<std::int64_t>(in.varint()))};
+    lane = {r.slice.end, lane.slices + 1};
+    return r;
+}
+
+Record readEdge(ByteReader& in, JournalDeltas& deltas)
+{
+    EdgeRecord r;
+    JournalDeltas::LaneState spare;
+    r.edge.kind = in.oneOf(EdgeKind::Flush);
+    r.edge.from.lane = LaneId{in.fit<std::uint32_t>(static_cast<std::int64_t>(in.varint()))};
+    r.edge.from.index = in.fit<std::uint32_t>(wrappingSub(stateOf(deltas, r.edge.from.lane, spare).slices, in.zigzag()));
+    r.edge.to.lane = LaneId{in.fit<std::uint32_t>(static_cast<std::int64_t>(in.varint()))};
+    const JournalDeltas::LaneState& to = stateOf(deltas, r.edge.to.lane, spare);
+    r.edge.to.index = in.fit<std::uint32_t>(wrappingSub(to.slices, in.zigzag()));
+    r.edge.ready = wrappingAdd(to.lastEnd, in.zigzag());
+    return r;
+}
+
+Record readMemory(ByteReader& in, JournalDeltas& deltas)
+{
+    MemoryRecord r;
+    r.rank = Rank{in.fit<std::int32_t>(in.zigzag())};
+    r.memory = in.oneOf(MemoryClass::Other);
+    r.time = wrappingAdd(deltas.memoryTime, in.zigzag());
+    r.value = in.zigzag();
+    deltas.memoryTime = r.time;
+    return r;
+}
+
+Interval readInterval(ByteReader& in)
+{
+    const TimeNs begin = in.zigzag();
+    return {begin, wrappingAdd(begin, in.zigzag())};
+}
+
+Record readStep(ByteReader& in)
+{
+    StepRecord r;
+    r.step.step = Step{in.fit<std::int32_t>(in.zigzag())};
+    r.step.span = readInterval(in);
+    if (in.byte() != 0) r.step.loss = in.real();
+    return r;
+}
+
+std::optional<Record> readRecord(unsigned type, ByteReader& in, JournalDeltas& deltas)
+{
+    switch (type) {
+    case kInfo: return readInfo(in);
+    case kLane: return readLane(in, deltas);
+    case kText: return TextRecord{std::string(in.text())};
+    case kSlice: return readSlice(in, deltas);
+    case kEdge: return readEdge(in, deltas);
+    case kMemory: return readMemory(in, deltas);
+    case kStep: return readStep(in);
+    case kPause: return PauseRecord{readInterval(in)};
+    case kNote: return NoteRecord{std::string(in.text())};
+    case kLost: return LostRecord{in.zigzag()};
+    case kSession: return SessionRecord{std::string(in.text())};
+    default: return std::nullopt;
+    }
+}
+
+} // namespace
+
+unsigned journalType(const Record& record)
+{
+    struct Types {
+        Type operator()(const InfoRecord&) const { return kInfo; }
+        Type operator()(const LaneRecord&) const { return kLane; }
+        Type operator()(const TextRecord&) const { return kText; }
+        Type operator()(const SliceRecord&) const { return kSlice; }
+        Type operator()(const EdgeRecord&) const { return kEdge; }
+        Type operator()(const MemoryRecord&) const { return kMemory; }
+        Type operator()(const StepRecord&) const { return kStep; }
+        Type operator()(const PauseRecord&) const { return kPause; }
+        Type operator()(const NoteRecord&) const { return kNote; }
+        Type operator()(const LostRecord&) const { return kLost; }
+        Type operator()(const SessionRecord&) const { return kSession; }
+    };
+    return std::visit(Types{}, record);
+}
+
+void appendPayload(std::string& out, const Record& record, JournalDeltas& deltas)
+{
+    std::visit(PayloadWriter{out, deltas}, record);
+}
+
+Expected<std::optional<Record>> readPayload(unsigned type, std::string_view payload, JournalDeltas& deltas)
+{
+    ByteReader in(payload);
+    std::optional<Record> record = readRecord(type, in, deltas);
+    if (in.failed())
+        return Error{std::string(kTypeNames[type]) + " of " + std::to_string(payload.size()) + " bytes cannot be read"};
+    return record;
+}
+
+} // namespace stagecraft::traces

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/format/output_file.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace stagecraft::traces {
+namespace {
+
+constexpr std::size_t kBufferBytes = 1 << 20;
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+// As a new file gets them: mkstemp alone would keep everybody else out.
+void giveUsualPermissions(int descriptor)
+{
+    const mode_t mask = ::umask(0);
+    ::umask(mask);
+    ::fchmod(descriptor, 0666 & ~mask);
+}
+
+} // namespace
+
+Error writeError(const std::filesystem::path& file, int error)
+{
+    std::string message = "cannot write " + file.string() + ": ";
+    switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+        message += "the folder " + file.parent_path().string() + " does not exist; create it or choose another";
+        break;
+    case EACCES:
+    case EPERM:
+    case EROFS: message += "no permission (" + reason(error) + "); choose another folder"; break;
+    case ENOSPC:
+    case EDQUOT: message += "the disk is full; free some space or choose another disk"; break;
+    case EISDIR: message += "it is a folder; give a file name"; break;
+    default: message += reason(error);
+    }
+    return Error{message};
+}
+
+Error readError(const std::filesystem::path& file, int error)
+{
+    std::string message = "cannot read " + file.string() + ": ";
+    switch (error) {
+    case ENOENT:
+    case ENOTDIR: message += "it does not exist; check the name"; break;
+    case EACCES:
+    case EPERM: message += "no permission (" + reason(error) + ")"; break;
+    case EISDIR: message += "it is a folder; give a file name"; break;
+    default: message += reason(error);
+    }
+    return Error{message};
+}
+
+Expected<OutputFile> OutputFile::create(const std::filesystem::path& file)
+{
+    std::error_code ignored; // what cannot be looked at fails below, with its reason
+    const std::filesystem::file_status status = std::filesystem::status(file, ignored);
+    if (std::filesystem::is_directory(status)) return writeError(file, EISDIR);
+    if (std::filesystem::exists(status) && ::access(file.c_str(), W_OK) != 0) return writeError(file, errno);
+    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+        const int descriptor = ::open(file.c_str(), O_WRONLY | O_CLOEXEC);
+        if (descriptor < 0) return writeError(file, errno);
+        return OutputFile(file, {}, descriptor);
+    }
+
+    // A link stays a link: what it leads to is replaced.
+    std::filesystem::path target = std::filesystem::exists(status) ? std::filesystem::canonical(file, ignored) : file;
+    if (target.empty()) target = file;
+    std::string temporary = target.string() + ".XXXXXX";
+    const int descriptor = ::mkostemp(temporary.data(), O_CLOEXEC);
+    if (descriptor < 0) return writeError(file, errno);
+    giveUsualPermissions(descriptor);
+    return OutputFile(std::move(target), std::move(temporary), descriptor);
+}
+
+OutputFile::OutputFile(std::filesystem::path file, std::filesystem::path temporary, int descriptor)
+    : file_(std::move(file)), temporary_(std::move(temporary)), descriptor_(descriptor)
+{
+    buffer_.reserve(kBufferBytes);
+}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : file_(std::move(other.file_)), temporary_(std::move(other.temporary_)),
+      descriptor_(std::exchange(other.descriptor_, -1)), errno_(other.errno_), buffer_(std::move(other.buffer_))
+{
+    other.temporary_.clear();
+}
+
+OutputFile::~OutputFile() { discard(); }
+
+void OutputFile::write(std::string_view bytes)
+{
+    if (failed()) return;
+    buffer_.append(bytes);
+    if (buffer_.size() >= kBufferBytes) flush();
+}
+
+void OutputFile::flush()
+{
+    std::string_view rest = buffer_;
+    while (!rest.empty() && !failed()) {
+        const ssize_t written = ::write(descriptor_, rest.data(), rest.size());
+        if (written >= 0) rest.remove_prefix(static_cast<std::size_t>(written));
+        else if (errno != EINTR) errno_ = errno;
+    }
+    buffer_.clear();
+}
+
+Expected<void> OutputFile::commit()
+{
+    flush();
+    // some file systems tell only on close that the disk is full
+    if (::close(std::exchange(descriptor_, -1)) != 0 && !failed()) errno_ = errno;
+    if (!failed() && !temporary_.empty()) {
+        if (::rename(temporary_.c_str(), file_.c_str()) == 0) temporary_.clear();
+        else errno_ = errno;
+    }
+    const int error = errno_;
+    discard();
+    if (error != 0) return writeError(file_, error);
+    return {};
+}
+
+void OutputFile::discard() noexcept
+{
+    if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    temporary_.clear();
+}
+
+} // namespace stagecraft::traces
