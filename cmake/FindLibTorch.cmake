@@ -15,7 +15,7 @@ if(NOT LIBTORCH_SITE_PACKAGES)
   endforeach()
 endif()
 
-find_path(LibTorch_INCLUDE_DIR NAMES torch/version.h PATHS "${LIBTORCH_SITE_PACKAGES}/torch/include" NO_DEFAULT_PATH)
+find_path(LibTorch_INCLUDE_DIR NAMES torch/extension.h PATHS "${LIBTORCH_SITE_PACKAGES}/torch/include" NO_DEFAULT_PATH)
 find_library(LibTorch_CPU_LIBRARY NAMES torch_cpu PATHS "${LIBTORCH_SITE_PACKAGES}/torch/lib" NO_DEFAULT_PATH)
 find_library(LibTorch_C10_LIBRARY NAMES c10 PATHS "${LIBTORCH_SITE_PACKAGES}/torch/lib" NO_DEFAULT_PATH)
 
@@ -29,7 +29,7 @@ include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(LibTorch
   REQUIRED_VARS LibTorch_CPU_LIBRARY LibTorch_C10_LIBRARY LibTorch_INCLUDE_DIR
   VERSION_VAR LibTorch_VERSION
-  REASON_FAILURE_MESSAGE "./run and ./test install it into .venv; or give -DLIBTORCH_SITE_PACKAGES=..., or -DSTAGECRAFT_WITH_TORCH=OFF")
+  REASON_FAILURE_MESSAGE "./run and ./test install it into .venv. Else give -DLIBTORCH_SITE_PACKAGES=..., or -DSTAGECRAFT_WITH_TORCH=OFF")
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::torch_cpu)
   get_filename_component(_libtorch_lib "${LibTorch_CPU_LIBRARY}" DIRECTORY)
