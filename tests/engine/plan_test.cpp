@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/plan/plan_json.h"
+#include "engine/simulate/simulate.h"
+#include "traces/analysis/figures.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+using namespace stagecraft;
+using namespace stagecraft::engine;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+namespace {
+
+std::string errorOf(std::string_view json)
+{
+    Expected<Plan> plan = readPlan(json);
+    return plan.ok() ? "no error" : plan.error().message;
+}
+
+class Preset : public ::testing::TestWithParam<PresetPlan> {};
+
+TEST_P(Preset, OpensAndSimulates)
+{
+    const Plan plan = presetPlan(GetParam().name).value();
+    EXPECT_EQ(plan.name, GetParam().name);
+    EXPECT_FALSE(plan.description.empty());
+    const Schedule schedule = scheduleOf(plan).value();
+    const traces::Trace trace = simulate(schedule, costsOf(plan).value()).value();
+    EXPECT_EQ(trace.info.ranks, plan.pipeline.ranks);
+    EXPECT_TRUE(traces::stepFigures(trace, traces::Step{0}).ok());
+}
+
+TEST_P(Preset, SurvivesWritingAndReading)
+{
+    const Plan plan = presetPlan(GetParam().name).value();
+    const std::string text = writePlan(plan);
+    EXPECT_EQ(readPlan(text).value(), plan);
+    EXPECT_EQ(writePlan(readPlan(text).value()), text);
+}
+
+TEST_P(Preset, IsTheFileOfTheResources)
+{
+    const auto file = std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "resources/plans" / (GetParam().name + ".plan.json");
+    EXPECT_EQ(loadPlan(file).value(), presetPlan(GetParam().name).value());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Preset, ::testing::ValuesIn(presetPlans()), [](const auto& test) {
+    std::string name = test.param.name;
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+});
+
+TEST(PresetFigures, AreThoseTheirDescriptionsState)
+{
+    const auto figuresOf = [](const Plan& plan) {
+        const traces::Trace trace = simulate(scheduleOf(plan).value(), costsOf(plan).value()).value();
+        return traces::stepFigures(trace, traces::Step{0}).value();
+    };
+    EXPECT_DOUBLE_EQ(figuresOf(presetPlan("twelve-layers").value()).bubbleMakespan, 0.375);
+    EXPECT_DOUBLE_EQ(figuresOf(presetPlan("eight-by-seventy").value()).bubbleMakespan, 7.0 / 77);
+    EXPECT_EQ(figuresOf(presetPlan("imbalanced").value()).makespan, 42'000'000);
+}
+
+TEST(PlanJson, KeepsEveryValue)
+{
+    Plan plan;
+    plan.name = "all \"values\" — ü";
+    plan.description = "line\nbreak";
+    plan.model.layers = {Linear{4, 8, Activation::Gelu}, Linear{8, 8}, Linear{8, 8}, Linear{8, 2, Activation::Relu}};
+    plan.model.microbatchRows = 3;
+    plan.partition = {1, 1, 1, 1};
+    plan.pipeline = {"interleaved", 2, 2, 4, ""};
+    plan.costs.source = CostSource::Measured;
+    plan.costs.inputGrad = 5;
+    plan.costs.weightGrad = 7;
+    plan.costs.overlap = 123'456'789;
+    plan.costs.stageScale = {1, 1.25, 0.5, 2};
+    plan.costs.activationBytes = 1025;
+    plan.costs.wgradBytes = 1 << 20;
+    plan.costs.flopsPerSecond = 1.23e12;
+    plan.costs.measured.resize(4);
+    plan.costs.measured[2] = {.forward = 1, .backward = 2, .inputGrad = 3, .weightGrad = 4, .overlap = 5, .optimizer = 6,
+                              .activationBytes = 7, .wgradBytes = 8, .weightBytes = 9, .gradientBytes = 10, .optimizerBytes = 11};
+    plan.costs.measuredFrom = "a run";
+    plan.costs.latency = 1500;
+    plan.costs.bandwidth = 25e9;
+    plan.costs.boundaryBytes = 12;
+    plan.costs.jitter = 0.05;
+    plan.costs.seed = 18'446'744'073'709'551'615ULL;
+    plan.run = {RunMode::Emulated, DeviceKind::Cpu, 7, CheckMode::All, OptimizerKind::Sgd, 0.01, 99};
+    const std::string text = writePlan(plan);
+    Expected<Plan> read = readPlan(text);
+    ASSERT_TRUE(read.ok()) << read.error().message << "\n" << text;
+    EXPECT_EQ(read.value(), plan);
+}
+
+TEST(PlanJson, KeepsACustomSchedule)
+{
+    Plan plan;
+    plan.pipeline = {"custom", 2, 1, 1, "0F0,0B0\n1F0,1B0\n"};
+    EXPECT_EQ(readPlan(writePlan(plan)).value(), plan);
+    EXPECT_EQ(toText(scheduleOf(plan).value()), plan.pipeline.customSchedule);
+}
+
+TEST(PlanJson, NamesKeyValueAndWhatIsAllowed)
+{
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"pipeline":{"ranks":-2}})"),
+                HasSubstr("pipeline.ranks: -2 is not allowed; a whole number from 1 to 16384"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"pipeline":{"ranks":4.5}})"), HasSubstr("pipeline.ranks: 4.5"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"pipeline":{"ranks":99999999999999999999}})"), HasSubstr("pipeline.ranks"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"pipeline":{"rank":4}})"),
+                HasSubstr("pipeline.rank: this key is not known; known here are chunks"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"colour":4})"), HasSubstr("colour: this key is not known"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":2})"), HasSubstr("stagecraft_plan: 2 is not allowed"));
+    EXPECT_THAT(errorOf(R"({"name":"x"})"), HasSubstr("stagecraft_plan: is missing"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"costs":{"forward":"1"}})"), HasSubstr("costs.forward: \"1\" has no unit"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"costs":{"forward":3}})"), HasSubstr("costs.forward: must be a text"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"mode":"fast"}})"),
+                HasSubstr("run.mode: \"fast\" is not allowed; one of \"threads\", \"emulated\""));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"model":{"layers":[{"type":"conv"}]}})"),
+                HasSubstr("model.layers[0].type: \"conv\" is not allowed"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"model":{"layers":[{"type":"linear","in":4}]}})"),
+                HasSubstr("model.layers[0].out: is missing"));
+    EXPECT_THAT(errorOf("[1,2]"), HasSubstr("must be an object"));
+}
+
+TEST(PlanJson, TellsLineAndColumnOfWhatIsNoJson)
+{
+    EXPECT_THAT(errorOf("{\n  \"stagecraft_plan\": 1,\n  oops\n}"), HasSubstr("line 3, column 3"));
+    EXPECT_THAT(errorOf(""), HasSubstr("this is not JSON"));
+}
+
+TEST(PlanJson, ChecksWhatBelongsTogether)
+{
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"partition":[1,1]})"), HasSubstr("partition: there is no model"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"pipeline":{"schedule":"interleaved","ranks":4,"chunks":2,"microbatches":9}})"),
+                HasSubstr("nearest number that fits is 8"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"costs":{"stage_scale":[1,2]}})"), HasSubstr("2 entries, the plan has 4 stages"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"costs":{"source":"model"}})"), HasSubstr("needs a model"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"costs":{"bandwidth":"1GB/s"}})"), HasSubstr("boundary_bytes"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"costs":{"input_grad":"1ms"}})"), HasSubstr("together"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"pipeline":{"schedule":"custom","custom_schedule":"0F0,0B0"}})"),
+                HasSubstr("the plan says 4, but its custom schedule has 1"));
+}
+
+TEST(PlanFile, NamesTheFileOfAnError)
+{
+    EXPECT_THAT(loadPlan("/nonexistent/plan.json").error().message, HasSubstr("/nonexistent/plan.json: opening it failed"));
+    EXPECT_THAT(loadPlan(std::filesystem::temp_directory_path()).error().message, HasSubstr("this is a folder"));
+    EXPECT_THAT(savePlan(Plan{}, "/nonexistent/plan.json").error().message, HasSubstr("/nonexistent/plan.json"));
+}
+
+TEST(PlanFile, IsReplacedAsAWhole)
+{
+    const auto file = std::filesystem::temp_directory_path() / "stagecraft-plan-test.json";
+    const Plan plan = presetPlan("hello").value();
+    ASSERT_TRUE(savePlan(plan, file).ok());
+    EXPECT_EQ(loadPlan(file).value(), plan);
+    EXPECT_FALSE(std::filesystem::exists(file.string() + ".part"));
+    std::filesystem::remove(file);
+}
+
+TEST(PlanCosts, DivideARanksTimeAmongItsChunks)
+{
+    Plan plan;
+    plan.pipeline = {"interleaved", 4, 2, 8, ""};
+    plan.costs.forward = 2'000'000;
+    plan.costs.backward = 4'000'000;
+    const CostTable costs = costsOf(plan).value();
+    ASSERT_EQ(costs.stages.size(), 8U);
+    EXPECT_EQ(costs.stages[5].forward, 1'000'000);
+    EXPECT_EQ(costs.stages[5].backward, 2'000'000);
+    EXPECT_EQ(costs.stages[5].inputGrad, 1'000'000);
+    EXPECT_EQ(costs.stages[5].overlap, 3'000'000);
+}
+
+TEST(PlanCosts, MakeTheBackwardTheSumOfItsParts)
+{
+    Plan plan;
+    plan.costs.inputGrad = 700;
+    plan.costs.weightGrad = 300;
+    const CostTable costs = costsOf(plan).value();
+    EXPECT_EQ(costs.stages[0].backward, 1000);
+    EXPECT_EQ(costs.stages[0].weightGrad, 300);
+}
+
+TEST(PlanCosts, AddLatencyAndBytesOverBandwidth)
+{
+    Plan plan;
+    plan.costs.latency = 10'000;
+    plan.costs.bandwidth = 1e9;
+    plan.costs.boundaryBytes = 5'000; // 5 us at 1 GB/s
+    EXPECT_EQ(costsOf(plan).value().transfer, 15'000);
+    plan.costs.boundaryBytes = 0;
+    plan.model = presetPlan("hello").value().model; // boundary 8 x 2048 floats
+    plan.pipeline.ranks = 2;
+    EXPECT_EQ(costsOf(plan).value().transfer, 10'000 + 65'536);
+}
+
+TEST(PlanCosts, EstimateTimesFromFlops)
+{
+    Plan plan = presetPlan("hello").value();
+    plan.costs.flopsPerSecond = 1e9;
+    const CostTable costs = costsOf(plan).value();
+    EXPECT_EQ(costs.stages[0].forward, 2LL * 8 * 1024 * 2048);
+    EXPECT_EQ(costs.stages[0].backward, 4LL * 8 * 1024 * 2048);
+    EXPECT_EQ(costs.stages[0].weightBytes, 4 * 2'099'200);
+    EXPECT_EQ(costs.stages[0].optimizerBytes, 8 * 2'099'200);
+    EXPECT_THAT(costs.origin, HasSubstr("estimated from the model at 1 GFLOP/s"));
+}
+
+TEST(PlanCosts, RefuseTimesThatOverflow)
+{
+    Plan plan;
+    plan.costs.forward = 9'000'000'000'000'000'000;
+    EXPECT_THAT(costsOf(plan).error().message, HasSubstr("forward of stage 0"));
+}
+
+TEST(PlanShape, DropsWhatNoLongerFits)
+{
+    Plan plan = presetPlan("imbalanced").value();
+    EXPECT_EQ(withShape(plan, 4, 1), plan);
+    const Plan wider = withShape(plan, 8, 1);
+    EXPECT_TRUE(wider.costs.stageScale.empty());
+    EXPECT_TRUE(checkPlan(wider).ok());
+    Plan gpt = withShape(presetPlan("gpt-small").value(), 4, 1);
+    EXPECT_TRUE(gpt.partition.empty());
+    EXPECT_EQ(partitionOf(gpt).value().size(), 4U);
+}
+
+} // namespace

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit_costs.h"
+
+#include "engine/schedule/validate.h"
+
+#include <gmock/gmock.h>
+
+using namespace stagecraft;
+using namespace stagecraft::test;
+using ::testing::HasSubstr;
+
+namespace {
+
+std::string errorOf(const engine::ScheduleRequest& request)
+{
+    traces::Expected<engine::Schedule> schedule = engine::generate(request);
+    return schedule.ok() ? "no error" : schedule.error().message;
+}
+
+TEST(Naive, FinishesAMicroBatchBeforeTheNext)
+{
+    EXPECT_EQ(engine::toText(made("naive", 3, 2)), "0F0,0B0,0F1,0B1\n"
+                                                   "1F0,1B0,1F1,1B1\n"
+                                                   "2F0,2B0,2F1,2B1\n");
+}
+
+TEST(GPipe, RunsAllForwardsThenAllBackwardsInTheirOrder)
+{
+    EXPECT_EQ(engine::toText(made("gpipe", 2, 3)), "0F0,0F1,0F2,0B0,0B1,0B2\n"
+                                                   "1F0,1F1,1F2,1B0,1B1,1B2\n");
+}
+
+TEST(OneFOneB, WarmsUpByTheDistanceToTheLastRank)
+{
+    EXPECT_EQ(engine::toText(made("1f1b", 3, 4)), "0F0,0F1,0F2,0B0,0F3,0B1,0B2,0B3\n"
+                                                  "1F0,1F1,1B0,1F2,1B1,1F3,1B2,1B3\n"
+                                                  "2F0,2B0,2F1,2B1,2F2,2B2,2F3,2B3\n");
+}
+
+TEST(OneFOneB, TakesFewerMicroBatchesThanRanks)
+{
+    EXPECT_EQ(engine::toText(made("1f1b", 4, 1)), "0F0,0B0\n1F0,1B0\n2F0,2B0\n3F0,3B0\n");
+}
+
+TEST(Interleaved, GoesThroughTheChunksInGroups)
+{
+    EXPECT_EQ(engine::toText(made("interleaved", 2, 2, 2)), "0F0,0F1,2F0,2F1,2B0,2B1,0B0,0B1\n"
+                                                            "1F0,1F1,3F0,3B0,3F1,3B1,1B0,1B1\n");
+}
+
+// PyTorch's test grid of ScheduleInterleaved1F1B (v, m, p), and the cases where m is no multiple of p.
+TEST(Interleaved, IsLegalOverTheGridOfPyTorch)
+{
+    const int grid[][3] = {{2, 2, 2},  {2, 4, 2},  {2, 8, 2},   {2, 8, 4},   {2, 8, 8},    {4, 4, 4}, {4, 8, 4},
+                           {4, 8, 8},  {4, 16, 4}, {4, 64, 4},  {4, 16, 16}, {4, 32, 32},  {3, 2, 2}, {3, 8, 2},
+                           {3, 12, 4}, {4, 6, 3},  {4, 10, 5},  {2, 3, 4},   {2, 4, 4},    {2, 10, 4}, {2, 15, 4}};
+    for (const auto& [v, m, p] : grid) {
+        const engine::Schedule schedule = made("interleaved", p, m, v);
+        EXPECT_TRUE(engine::validate(schedule).legal()) << "v=" << v << " m=" << m << " p=" << p;
+        EXPECT_EQ(schedule.actionCount(), static_cast<std::size_t>(2 * p * v * m));
+    }
+}
+
+// reference value of an independent simulation: p=4, m=10, v=2, 69 unit slots, peak 12 chunks
+TEST(Interleaved, TakesTenMicroBatchesOnFourRanksInTwoRoundsOfFive)
+{
+    const traces::StepFigures figures = figuresOf(made("interleaved", 4, 10, 2), slotCosts(8, kSlot, 2 * kSlot));
+    EXPECT_EQ(figures.makespan, 69 * kSlot);
+    EXPECT_DOUBLE_EQ(figures.ranks[0].peakActivations, 12 / 2.0);
+}
+
+TEST(Generate, NamesTheNearestMicroBatchesThatFit)
+{
+    EXPECT_THAT(errorOf({"interleaved", 4, 2, 9}), HasSubstr("the nearest number that fits is 8"));
+    EXPECT_THAT(errorOf({"interleaved", 4, 2, 13}), HasSubstr("the nearest number that fits is 12")); // three rounds of four
+}
+
+TEST(Generate, RefusesWhatAFamilyCannotTake)
+{
+    EXPECT_THAT(errorOf({"1f1b", 4, 2, 8}), HasSubstr("2 chunks per rank are not allowed"));
+    EXPECT_THAT(errorOf({"interleaved", 4, 1, 8}), HasSubstr("use 2 chunks, or 1f1b"));
+    EXPECT_THAT(errorOf({"1f1b", 0, 1, 8}), HasSubstr("0 ranks is not allowed; 1 to 16384"));
+    EXPECT_THAT(errorOf({"1f1b", 4, 1, 0}), HasSubstr("0 micro-batches is not allowed"));
+    EXPECT_THAT(errorOf({"1f1b", 4, 1, 2000000000}), HasSubstr("2000000000 micro-batches is not allowed"));
+    EXPECT_THAT(errorOf({"2f2b", 4, 1, 8}), HasSubstr("known are naive, gpipe, 1f1b, interleaved"));
+}
+
+TEST(Families, AreDescribedForPeople)
+{
+    for (const engine::ScheduleFamily& family : engine::scheduleFamilies()) {
+        EXPECT_FALSE(family.title.empty());
+        EXPECT_TRUE(family.idea.ends_with('.')) << family.name;
+        EXPECT_FALSE(family.conditions.empty());
+        EXPECT_FALSE(family.source.empty());
+        EXPECT_EQ(engine::findFamily(family.name), &family);
+    }
+    EXPECT_EQ(engine::findFamily("nothing"), nullptr);
+}
+
+} // namespace

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit_costs.h"
+
+#include "engine/schedule/lower.h"
+#include "engine/schedule/validate.h"
+
+#include <gmock/gmock.h>
+
+using namespace stagecraft;
+using namespace stagecraft::test;
+using engine::SendMode;
+using ::testing::HasSubstr;
+
+namespace {
+
+engine::ValidationReport reportOf(std::string_view text, SendMode send = SendMode::Buffered)
+{
+    return engine::validate(engine::parseSchedule(text).value(), {.send = send});
+}
+
+std::string firstError(std::string_view text)
+{
+    const engine::ValidationReport report = reportOf(text);
+    return report.errors.empty() ? "legal" : report.errors.front().message;
+}
+
+TEST(Validate, FindsNothingWrongWithTheFamilies)
+{
+    for (int p = 1; p <= 5; ++p)
+        for (int m = 1; m <= 7; ++m)
+            for (const char* name : {"naive", "gpipe", "1f1b"})
+                EXPECT_TRUE(engine::validate(made(name, p, m)).legal()) << name << " p=" << p << " m=" << m;
+}
+
+TEST(Validate, NamesAMissingForward)
+{
+    EXPECT_THAT(firstError("0F0,0B0,0B1\n1F0,1B0,1F1,1B1\n"), HasSubstr("rank 0: 0F1 is missing"));
+}
+
+TEST(Validate, NamesAMissingBackward)
+{
+    EXPECT_THAT(firstError("0F0,0F1,0B0\n1F0,1B0,1F1,1B1\n"), HasSubstr("rank 0: 0B1 is missing; every forward needs a B"));
+}
+
+TEST(Validate, NamesAnActionThatIsThereTwice)
+{
+    EXPECT_THAT(firstError("0F0,0F0,0B0\n"), HasSubstr("rank 0, position 1: 0F0 is there twice, first at position 0"));
+}
+
+TEST(Validate, WantsAWeightGradientForEveryInputGradient)
+{
+    EXPECT_THAT(firstError("0F0,0I0\n"), HasSubstr("0W0 is missing; an I needs a W"));
+    EXPECT_THAT(firstError("0F0,0W0\n"), HasSubstr("0I0 is missing; a W needs an I"));
+    EXPECT_THAT(firstError("0F0,0I0,0W0,0B0\n"), HasSubstr("take one or the other"));
+    EXPECT_EQ(firstError("0F0,0I0,0W0\n"), "legal");
+}
+
+TEST(Validate, KeepsTheOrderOfOneMicroBatchOnItsRank)
+{
+    EXPECT_THAT(firstError("0B0,0F0\n"), HasSubstr("rank 0, position 0: 0B0 comes before 0F0 (position 1)"));
+    EXPECT_THAT(firstError("0F0,0W0,0I0\n"), HasSubstr("0W0 comes before 0I0"));
+}
+
+TEST(Validate, TakesAForwardOnlySchedule)
+{
+    EXPECT_EQ(firstError("0F0,0F1\n1F0,1F1\n"), "legal");
+}
+
+TEST(Validate, PairsEverySendWithAReceipt)
+{
+    EXPECT_THAT(firstError("0F0,0SEND_F0,0B0\n1F0,1B0,1SEND_B0\n"), HasSubstr("rank 1: 1RECV_F0 is missing"));
+    EXPECT_THAT(firstError("0SEND_F0,0F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"),
+                HasSubstr("0SEND_F0 comes before 0F0"));
+    EXPECT_THAT(firstError("0F0,0SEND_F0,0RECV_B0,0B0\n1F0,1RECV_F0,1B0,1SEND_B0\n"), HasSubstr("1F0 comes before 1RECV_F0"));
+}
+
+TEST(Validate, RefusesASendWithinARank)
+{
+    EXPECT_THAT(firstError("0F0,0SEND_F0,1F0,1B0,0B0\n"), HasSubstr("0SEND_F0 is not needed"));
+}
+
+TEST(Validate, SaysThatTwoDirectionsAreNotExecutable)
+{
+    EXPECT_THAT(firstError("d0F0,d0B0\n"), HasSubstr("two-direction"));
+}
+
+TEST(Validate, FindsTheCircleOfADeadlock)
+{
+    // rank 0 wants the gradient of micro-batch 1 before it gives its activation
+    const engine::ValidationReport report = reportOf("0F0,0B1,0F1,0B0\n1F0,1F1,1B0,1B1\n");
+    // 0B1 before 0F1 is also an order fault on one rank: reported as such
+    ASSERT_FALSE(report.errors.empty());
+
+    const engine::ValidationReport circle = reportOf("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n");
+    EXPECT_TRUE(circle.errors.empty());
+    ASSERT_EQ(circle.deadlock.size(), 2U);
+    EXPECT_EQ(circle.deadlock[0], (engine::WaitingRank{traces::Rank{0}, 1, "0B0", "1B0", traces::Rank{1}}));
+    EXPECT_EQ(circle.deadlock[1], (engine::WaitingRank{traces::Rank{1}, 1, "1F1", "0F1", traces::Rank{0}}));
+}
+
+TEST(Validate, LeavesTheWayIntoTheCircleOut)
+{
+    // rank 2 only waits for rank 1; the circle is between 0 and 1
+    const engine::ValidationReport report = reportOf("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n2F0,2B0,2F1,2B1\n");
+    ASSERT_EQ(report.deadlock.size(), 2U);
+    for (const engine::WaitingRank& w : report.deadlock) EXPECT_NE(w.rank, traces::Rank{2});
+}
+
+// Both ranks send first: nobody receives when a send waits for its receipt; buffered it is fine.
+TEST(Validate, TellsARendezvousDeadlockFromABufferedRun)
+{
+    const char* crossed = "0F0,0SEND_F0,2RECV_F0,2F0,2B0,2SEND_B0,0RECV_B0,0B0,0F1,0SEND_F1,2RECV_F1,2F1,2B1,2SEND_B1,0RECV_B1,0B1\n"
+                          "1RECV_F0,1F0,1SEND_F0,1RECV_B0,1B0,1SEND_B0,1RECV_F1,1F1,1SEND_F1,1RECV_B1,1B1,1SEND_B1\n";
+    EXPECT_TRUE(reportOf(crossed, SendMode::Buffered).legal());
+    EXPECT_TRUE(reportOf(crossed, SendMode::Rendezvous).legal());
+
+    const char* bothSend = "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+                           "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n";
+    EXPECT_TRUE(reportOf(bothSend, SendMode::Buffered).legal());
+    const engine::ValidationReport stuck = reportOf(bothSend, SendMode::Rendezvous);
+    EXPECT_TRUE(stuck.errors.empty());
+    ASSERT_EQ(stuck.deadlock.size(), 2U);
+    EXPECT_EQ(stuck.deadlock[0].action, "0SEND_F1");
+    EXPECT_EQ(stuck.deadlock[0].waitsFor, "1RECV_F1");
+    EXPECT_EQ(stuck.deadlock[1].action, "1SEND_B0");
+    EXPECT_EQ(stuck.deadlock[1].waitsFor, "0RECV_B0");
+}
+
+// PyTorch's lowering appends a receipt when the other side sends: sane with buffers, and for these families with rendezvous.
+TEST(Validate, LowersAComputeOnlyScheduleForRendezvous)
+{
+    EXPECT_TRUE(engine::validate(made("gpipe", 4, 4), {.send = SendMode::Rendezvous}).legal());
+}
+
+TEST(Validate, CountsTheErrorsItLeavesOut)
+{
+    const engine::Schedule empty = engine::parseSchedule("0F0,0F1,0F2,0F3,0B9\n").value();
+    const engine::ValidationReport report = engine::validate(empty, {.maxErrors = 2});
+    ASSERT_EQ(report.errors.size(), 2U);
+    EXPECT_THAT(report.errors.back().message, HasSubstr("more)"));
+}
+
+} // namespace
