@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/command.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace stagecraft::cli {
+
+namespace {
+
+void complain(const std::string& message) { std::fprintf(stderr, "stagecraft-cli: %s\n", message.c_str()); }
+
+} // namespace
+
+CLI::App& addVerb(CLI::App& program, const std::string& name, const std::string& description, const std::string& example)
+{
+    CLI::App& verb = *program.add_subcommand(name, description);
+    verb.footer("Example:\n  " + example);
+    return verb;
+}
+
+int print(std::string_view text)
+{
+    errno = 0;
+    const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+    if (written) return kDone;
+    // whoever reads has gone away: nothing to tell
+    if (errno != EPIPE) complain(std::string("the output cannot be written: ") + std::strerror(errno));
+    return kFailed;
+}
+
+int failed(const Error& error)
+{
+    complain(error.message);
+    return kFailed;
+}
+
+int wrongUse(const Error& error)
+{
+    complain(error.message);
+    return kWrongUse;
+}
+
+} // namespace stagecraft::cli

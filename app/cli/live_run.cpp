@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/live_run.h"
+
+#include "traces/format/journal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+
+namespace stagecraft::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+volatile std::sig_atomic_t stopAsked = 0;
+
+void askToStop(int signal)
+{
+    stopAsked = 1;
+    std::signal(signal, SIG_DFL);
+}
+
+// Signals ask for a stop while this lives.
+class StopOnSignal {
+public:
+    StopOnSignal()
+    {
+        stopAsked = 0;
+        std::signal(SIGINT, askToStop);
+        std::signal(SIGTERM, askToStop);
+    }
+    ~StopOnSignal()
+    {
+        std::signal(SIGINT, SIG_DFL);
+        std::signal(SIGTERM, SIG_DFL);
+    }
+    StopOnSignal(const StopOnSignal&) = delete;
+    StopOnSignal& operator=(const StopOnSignal&) = delete;
+};
+
+// One line on standard error, written over and over.
+class ProgressLine {
+public:
+    explicit ProgressLine(bool shown) : shown_(shown) {}
+    ~ProgressLine() { clear(); }
+    ProgressLine(const ProgressLine&) = delete;
+    ProgressLine& operator=(const ProgressLine&) = delete;
+
+    void show(const engine::ProgressMessage& progress)
+    {
+        if (!shown_) return;
+        constexpr int kWidth = 24;
+        const int full = static_cast<int>(kWidth * std::min(1.0, std::max(0.0, progress.fraction)));
+        std::fprintf(stderr, "\r\033[K[%s%s] %s", std::string(static_cast<std::size_t>(full), '#').c_str(),
+                     std::string(static_cast<std::size_t>(kWidth - full), '.').c_str(), progress.text.c_str());
+        std::fflush(stderr);
+        dirty_ = true;
+    }
+    void clear()
+    {
+        if (dirty_) std::fputs("\r\033[K", stderr);
+        dirty_ = false;
+    }
+
+private:
+    bool shown_;
+    bool dirty_ = false;
+};
+
+class Follower {
+public:
+    Follower(const FollowOptions& options, std::ofstream& journal) : progress_(options.progress)
+    {
+        if (journal.is_open()) {
+            writer_.emplace([&journal](std::string_view bytes) {
+                journal.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+            });
+        }
+    }
+
+    void take(const std::vector<traces::Record>& records)
+    {
+        for (const traces::Record& record : records) {
+            if (const auto* said = std::get_if<traces::SessionRecord>(&record)) {
+                hear(said->json);
+                continue;
+            }
+            if (writer_) writer_->write(record);
+            // what does not fit is named in the trace, so that whoever opens it knows
+            if (auto applied = traces::apply(run.trace, record); !applied.ok()) run.trace.addNote(applied.error().message);
+        }
+    }
+
+    LiveRun run;
+
+private:
+    void hear(const std::string& json)
+    {
+        Expected<engine::SessionMessage> message = engine::readMessage(json);
+        if (!message.ok()) {
+            run.trace.addNote(message.error().in("message of the engine").message);
+            return;
+        }
+        if (const auto* progress = std::get_if<engine::ProgressMessage>(&message.value())) progress_.show(*progress);
+        if (auto* failure = std::get_if<engine::FailureMessage>(&message.value()); failure && !run.failure)
+            run.failure = std::move(*failure);
+        if (auto* result = std::get_if<engine::ResultMessage>(&message.value())) run.result = std::move(result->result);
+    }
+
+    ProgressLine progress_;
+    std::optional<traces::JournalWriter> writer_;
+};
+
+} // namespace
+
+Expected<LiveRun> follow(engine::Session& session, const engine::Plan& plan, const FollowOptions& options)
+{
+    std::ofstream journal;
+    if (!options.journal.empty()) {
+        journal.open(options.journal, std::ios::binary | std::ios::trunc);
+        if (!journal)
+            return Error{
+                fmt::format("{}: the trace cannot be written there; check the folder and its rights", options.journal)};
+    }
+
+    const StopOnSignal stopOnSignal;
+    if (auto started = session.start(plan); !started.ok()) return started.error();
+    Follower follower(options, journal);
+    bool stopSent = false;
+    for (;;) {
+        // read before the records: once finished, what is then taken is all there is
+        const engine::SessionState state = session.state();
+        if (session.waitForRecords(engine::finished(state) ? 0ms : 50ms)) follower.take(session.takeRecords());
+        else if (engine::finished(state)) {
+            follower.run.state = state;
+            break;
+        }
+        if (stopAsked && !stopSent) {
+            session.stop();
+            stopSent = true;
+        }
+    }
+
+    if (journal.is_open()) {
+        journal.close();
+        if (!journal) {
+            follower.run.journalFault =
+                Error{fmt::format("{}: the trace could not be written to its end; is the disk full?", options.journal)};
+        }
+    }
+    return std::move(follower.run);
+}
+
+} // namespace stagecraft::cli

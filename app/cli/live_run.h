@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Follows one live run from start to end: builds its trace, shows how far it is, stops it on Ctrl-C, keeps what came.
+//
+//   LiveRun run = follow(*session, plan, {.journal = "out.strace"}).value();
+//   if (run.failure) ...
+#pragma once
+
+#include "app/cli/command.h"
+#include "engine/session/session.h"
+#include "engine/session/session_message.h"
+
+#include <optional>
+#include <string>
+
+namespace stagecraft::cli {
+
+struct FollowOptions {
+    std::string journal;   // records are written there as they come, so that a crash loses nothing; empty: nowhere
+    bool progress = false; // on standard error, for a terminal
+};
+
+struct LiveRun {
+    traces::Trace trace;
+    engine::SessionState state = engine::SessionState::Idle;
+    std::optional<engine::RunResult> result;
+    std::optional<engine::FailureMessage> failure;
+    std::optional<Error> journalFault; // the journal is incomplete; the rest is not
+};
+
+// An error where the run cannot start, or its journal cannot be opened. SIGINT and SIGTERM stop the run; a second one
+// ends the program at once.
+Expected<LiveRun> follow(engine::Session& session, const engine::Plan& plan, const FollowOptions& options);
+
+} // namespace stagecraft::cli

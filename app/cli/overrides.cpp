@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/overrides.h"
+
+#include "engine/schedule/schedule.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+
+namespace stagecraft::cli {
+
+namespace {
+
+using engine::Plan;
+using traces::Bytes;
+using traces::TimeNs;
+
+template <class T>
+Error about(std::string_view option, const Expected<T>& wrong)
+{
+    return wrong.error().in(option);
+}
+
+// Reads `text` with `parse` into `target`; leaves it alone where the option was not given.
+template <class Target, class Parse>
+Expected<void> take(std::string_view option, const Overrides::Text& text, Target& target, Parse parse)
+{
+    if (!text) return {};
+    auto value = parse(*text);
+    if (!value.ok()) return about(option, value);
+    target = std::move(value).value();
+    return {};
+}
+
+Expected<std::vector<double>> parseScales(std::string_view text)
+{
+    std::vector<double> scales;
+    for (std::size_t begin = 0; begin <= text.size();) {
+        const std::size_t comma = std::min(text.find(',', begin), text.size());
+        const std::string_view cell = text.substr(begin, comma - begin);
+        double scale = 0;
+        const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), scale);
+        if (code != std::errc{} || end != cell.data() + cell.size() || !std::isfinite(scale) || scale <= 0) {
+            return Error{fmt::format("'{}' is no factor; give one number above 0 per stage, such as 1,1,1.5,0.5", cell)};
+        }
+        scales.push_back(scale);
+        begin = comma + 1;
+    }
+    return scales;
+}
+
+std::string familyNames()
+{
+    std::vector<std::string> names;
+    for (const engine::ScheduleFamily& family : engine::scheduleFamilies()) names.push_back(family.name);
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+Expected<void> useScheduleFile(Plan& plan, const std::string& file)
+{
+    std::ifstream stream(file, std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(stream), {}};
+    if (!stream.good() && !stream.eof()) return Error{fmt::format("{}: the file cannot be read", file)};
+    const Expected<engine::Schedule> schedule = engine::parseSchedule(text);
+    if (!schedule.ok()) return schedule.error().in(file);
+
+    plan = engine::withShape(std::move(plan), schedule.value().ranks, schedule.value().chunks);
+    plan.pipeline.schedule = "custom";
+    plan.pipeline.microbatches = schedule.value().microbatches;
+    plan.pipeline.customSchedule = std::move(text);
+    return {};
+}
+
+Expected<void> applySchedule(Plan& plan, const Overrides& given)
+{
+    if (!given.schedule) return {};
+    const std::string& name = *given.schedule;
+    std::error_code ignored;
+    if (engine::findFamily(name)) {
+        plan.pipeline.schedule = name;
+    } else if (std::filesystem::is_regular_file(name, ignored)) {
+        if (given.ranks || given.chunks || given.microbatches) {
+            return Error{
+                fmt::format("--schedule {}: a file says itself how many ranks, chunks and micro-batches there are; leave "
+                            "--ranks, --chunks and --microbatches out",
+                            name)};
+        }
+        return useScheduleFile(plan, name);
+    } else if (name == "custom") {
+        if (plan.pipeline.customSchedule.empty()) {
+            return Error{"--schedule custom: the plan holds no schedule of its own; give the schedule's file instead"};
+        }
+        plan.pipeline.schedule = name;
+    } else {
+        return Error{fmt::format("--schedule {}: no such schedule and no such file; there are: {}", name, familyNames())};
+    }
+    return {};
+}
+
+Expected<void> applyShape(Plan& plan, const Overrides& given)
+{
+    long long ranks = plan.pipeline.ranks;
+    long long chunks = plan.pipeline.chunks;
+    long long microbatches = plan.pipeline.microbatches;
+    const auto whole = [](std::string_view option, long long most) {
+        return [=](std::string_view text) { return parseWhole(option, text, 1, most); };
+    };
+    // parseWhole names the option itself, so the errors are passed on as they are
+    for (const auto& [option, text, target, most] :
+         {std::tuple{"--ranks", &given.ranks, &ranks, static_cast<long long>(engine::kMaxStages)},
+          std::tuple{"--chunks", &given.chunks, &chunks, static_cast<long long>(engine::kMaxStages)},
+          std::tuple{"--microbatches", &given.microbatches, &microbatches, engine::kMaxActions}}) {
+        if (!*text) continue;
+        const Expected<long long> value = whole(option, most)(**text);
+        if (!value.ok()) return value.error();
+        *target = value.value();
+    }
+    if (ranks * chunks > engine::kMaxStages) {
+        return Error{fmt::format("--ranks {} with --chunks {} makes {} stages; at most {} are possible", ranks, chunks,
+                                 ranks * chunks, engine::kMaxStages)};
+    }
+    if (given.ranks || given.chunks)
+        plan = engine::withShape(std::move(plan), static_cast<int>(ranks), static_cast<int>(chunks));
+    plan.pipeline.microbatches = static_cast<int>(microbatches);
+    return {};
+}
+
+// --backward against --input-grad and --weight-grad, which split it.
+Expected<void> applyBackward(Plan& plan, const Overrides& given)
+{
+    engine::CostSpec& costs = plan.costs;
+    if (given.backward) {
+        if (auto taken = take("--backward", given.backward, costs.backward, traces::parseDuration); !taken.ok())
+            return taken;
+        costs.inputGrad.reset();
+        costs.weightGrad.reset();
+    }
+    const std::optional<TimeNs> asked = given.backward ? std::optional(costs.backward) : std::nullopt;
+    if (auto taken = take("--input-grad", given.inputGrad, costs.inputGrad, traces::parseDuration); !taken.ok())
+        return taken;
+    if (auto taken = take("--weight-grad", given.weightGrad, costs.weightGrad, traces::parseDuration); !taken.ok())
+        return taken;
+    if (!given.inputGrad && !given.weightGrad) return {};
+
+    if (!costs.inputGrad || !costs.weightGrad) {
+        return Error{fmt::format("{} alone does not split the backward; give {} too",
+                                 given.inputGrad ? "--input-grad" : "--weight-grad",
+                                 given.inputGrad ? "--weight-grad" : "--input-grad")};
+    }
+    if (*costs.inputGrad > std::numeric_limits<TimeNs>::max() - *costs.weightGrad) {
+        return Error{"--input-grad and --weight-grad: their sum is too long a time"};
+    }
+    costs.backward = *costs.inputGrad + *costs.weightGrad;
+    if (asked && *asked != costs.backward) {
+        return Error{fmt::format(
+            "--backward {}: with --input-grad and --weight-grad the backward is their sum, {}; leave --backward out",
+            *given.backward, traces::formatDuration(costs.backward))};
+    }
+    return {};
+}
+
+Expected<void> applyCosts(Plan& plan, const Overrides& given)
+{
+    engine::CostSpec& costs = plan.costs;
+    if (given.forward || given.backward || given.inputGrad || given.weightGrad || given.overlap || given.stageScale) {
+        costs.source = engine::CostSource::Assumed;
+    }
+    if (auto done = applyBackward(plan, given); !done.ok()) return done;
+
+    const auto jitter = [](std::string_view text) -> Expected<double> {
+        const Expected<double> value = traces::parseFraction(text);
+        if (value.ok() && !(value.value() >= 0 && value.value() <= 1)) {
+            return Error{fmt::format("'{}' is not allowed; 0% to 100%", text)};
+        }
+        return value;
+    };
+    for (const auto& taken : {take("--forward", given.forward, costs.forward, traces::parseDuration),
+                              take("--overlap", given.overlap, costs.overlap, traces::parseDuration),
+                              take("--stage-scale", given.stageScale, costs.stageScale, parseScales),
+                              take("--latency", given.latency, costs.latency, traces::parseDuration),
+                              take("--bandwidth", given.bandwidth, costs.bandwidth, traces::parseBandwidth),
+                              take("--boundary-bytes", given.boundaryBytes, costs.boundaryBytes, traces::parseSize),
+                              take("--activation-bytes", given.activationBytes, costs.activationBytes, traces::parseSize),
+                              take("--wgrad-bytes", given.wgradBytes, costs.wgradBytes, traces::parseSize),
+                              take("--jitter", given.jitter, costs.jitter, jitter)}) {
+        if (!taken.ok()) return taken;
+    }
+    if (given.bandwidth && costs.boundaryBytes == 0 && plan.model.empty()) {
+        return Error{
+            fmt::format("--bandwidth {}: nothing says how much is sent; give --boundary-bytes, or a plan with a model",
+                        *given.bandwidth)};
+    }
+    return {};
+}
+
+// What the contract has but no schedule here uses yet: said, never ignored.
+Expected<void> refuseUnsupported(const Overrides& given)
+{
+    if (given.slices && *given.slices != "1") {
+        return Error{fmt::format("--slices {}: none of the schedules here ({}) cuts sequences into slices; leave it out",
+                                 *given.slices, familyNames())};
+    }
+    if (given.memoryLimit) {
+        return Error{fmt::format(
+            "--memory-limit {}: none of the schedules here ({}) plans for a limit; leave it out, and read the peak "
+            "memory of each rank from the result",
+            *given.memoryLimit, familyNames())};
+    }
+    if (given.send && *given.send != "buffered") {
+        return Error{
+            fmt::format("--send {}: simulation and runs here use buffered sends; check a schedule for the other kind with: "
+                        "stagecraft-cli validate FILE --send rendezvous",
+                        *given.send)};
+    }
+    return {};
+}
+
+} // namespace
+
+Expected<long long> parseWhole(std::string_view option, std::string_view text, long long least, long long most)
+{
+    long long value = 0;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (code == std::errc::invalid_argument || end != text.data() + text.size()) {
+        return Error{fmt::format("{} {}: not a whole number; {} to {}", option, text, least, most)};
+    }
+    if (code != std::errc{} || value < least || value > most) {
+        return Error{fmt::format("{} {} is not allowed; {} to {}", option, text, least, most)};
+    }
+    return value;
+}
+
+void addOverrides(CLI::App& verb, Overrides& given)
+{
+    const auto option = [&verb](const char* name, Overrides::Text& target, const char* type, const char* help) {
+        verb.add_option_function<std::string>(
+                name, [&target](const std::string& text) { target = text; }, help)
+            ->type_name(type)
+            ->group("Changes to the plan (times take ns us ms s; sizes B KiB MiB GiB)");
+    };
+    option("--schedule", given.schedule, "NAME|FILE", "A schedule's name (list schedules), or a file in its text form");
+    option("--ranks", given.ranks, "P", "Number of ranks; the plan's model is partitioned anew");
+    option("--chunks", given.chunks, "V", "Stages per rank");
+    option("--microbatches", given.microbatches, "M", "Micro-batches per step; their size stays");
+    option("--slices", given.slices, "K", "Slices of a sequence, for schedules that cut sequences");
+    option("--forward", given.forward, "T", "Forward of one rank for one micro-batch, through all its chunks");
+    option("--backward", given.backward, "T", "Full backward, likewise");
+    option("--input-grad", given.inputGrad, "T", "Input gradient; with --weight-grad, backward is their sum");
+    option("--weight-grad", given.weightGrad, "T", "Weight gradient");
+    option("--overlap", given.overlap, "T", "A forward and a backward executed together; their sum unless given");
+    option("--stage-scale", given.stageScale, "x,x,...", "One factor on the times per stage");
+    option("--latency", given.latency, "T", "Of a transfer between two ranks");
+    option("--bandwidth", given.bandwidth, "B/s", "Of a transfer, such as 25GB/s; needs --boundary-bytes or a model");
+    option("--boundary-bytes", given.boundaryBytes, "X", "Handed from stage to stage per micro-batch");
+    option("--activation-bytes", given.activationBytes, "X", "Kept by a forward per micro-batch of a rank");
+    option("--wgrad-bytes", given.wgradBytes, "X", "The part of it that stays until the weight gradient");
+    option("--memory-limit", given.memoryLimit, "X", "Bound on the activations of a rank, for schedules that plan for one");
+    option("--send", given.send, "buffered|rendezvous", "How sends behave");
+    option("--jitter", given.jitter, "5%", "Relative standard deviation of every action's time");
+    option("--seed", given.seed, "N", "Of the jitter; of weights and data in a run");
+}
+
+Expected<Plan> withOverrides(Plan plan, const Overrides& given)
+{
+    for (const auto step : {applySchedule, applyShape, applyCosts}) {
+        if (auto done = step(plan, given); !done.ok()) return done.error();
+    }
+    if (auto done = refuseUnsupported(given); !done.ok()) return done.error();
+    if (given.seed) {
+        const Expected<long long> seed = parseWhole("--seed", *given.seed, 0, std::numeric_limits<long long>::max());
+        if (!seed.ok()) return seed.error();
+        plan.costs.seed = static_cast<std::uint64_t>(seed.value());
+        plan.run.seed = static_cast<std::uint64_t>(seed.value());
+    }
+    return plan;
+}
+
+} // namespace stagecraft::cli

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PLAN on the command line: a file, or the name of a preset.
+#pragma once
+
+#include "app/cli/command.h"
+#include "engine/plan/plan.h"
+
+namespace stagecraft::cli {
+
+// A file of that name wins over a preset. The empty text gives the default plan: forward 1 ms, backward 2 ms, no latency.
+Expected<engine::Plan> openPlan(const std::string& nameOrFile);
+
+// "hello, twelve-layers, ...": for messages and help.
+std::string presetNames();
+
+} // namespace stagecraft::cli

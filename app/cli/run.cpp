@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/figures_json.h"
+#include "app/cli/figures_text.h"
+#include "app/cli/live_engine.h"
+#include "app/cli/live_run.h"
+#include "app/cli/overrides.h"
+#include "app/cli/plan_argument.h"
+#include "app/cli/trace_argument.h"
+#include "app/cli/verbs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <memory>
+#include <unistd.h>
+
+namespace stagecraft::cli {
+
+namespace {
+
+constexpr int kMaxSteps = 1'000'000;
+
+struct Options {
+    std::string plan;
+    Overrides overrides;
+    Overrides::Text mode, device, steps, check;
+    std::string trace;
+    bool json = false;
+};
+
+// Finds `text` among the names of `values`; an error lists them.
+template <class Value, std::size_t N>
+Expected<Value> choose(std::string_view option, const std::string& text, const std::array<Value, N>& values,
+                       std::string_view (*nameOf)(Value))
+{
+    std::vector<std::string_view> names;
+    for (const Value value : values) {
+        if (nameOf(value) == text) return value;
+        names.push_back(nameOf(value));
+    }
+    return Error{fmt::format("{} {}: not available; there is: {}", option, text, fmt::join(names, ", "))};
+}
+
+Expected<engine::Plan> withRunOptions(engine::Plan plan, const Options& options)
+{
+    using engine::CheckMode;
+    using engine::DeviceKind;
+    using engine::RunMode;
+    if (options.mode) {
+        const auto mode =
+            choose("--mode", *options.mode, std::array{RunMode::Threads, RunMode::Emulated}, engine::runModeText);
+        if (!mode.ok()) return mode.error();
+        plan.run.mode = mode.value();
+    }
+    if (options.device) {
+        const auto device = choose("--device", *options.device, std::array{DeviceKind::Cpu}, engine::deviceText);
+        if (!device.ok()) return device.error();
+        plan.run.device = device.value();
+    }
+    if (options.check) {
+        const auto check = choose("--check", *options.check, std::array{CheckMode::Off, CheckMode::First, CheckMode::All},
+                                  engine::checkModeText);
+        if (!check.ok()) return check.error();
+        plan.run.check = check.value();
+    }
+    if (options.steps) {
+        const Expected<long long> steps = parseWhole("--steps", *options.steps, 1, kMaxSteps);
+        if (!steps.ok()) return steps.error();
+        plan.run.steps = static_cast<int>(steps.value());
+    }
+    return plan;
+}
+
+// Figures of the step in the middle; the first is left out where there are three or more, as for the run's step time.
+std::optional<traces::StepFigures> medianStep(const traces::Trace& trace)
+{
+    std::vector<traces::StepFigures> steps;
+    for (const traces::Step step : traces::stepsOf(trace)) {
+        if (Expected<traces::StepFigures> figures = traces::stepFigures(trace, step); figures.ok()) {
+            steps.push_back(std::move(figures).value());
+        }
+    }
+    if (steps.empty()) return std::nullopt;
+    if (steps.size() >= 3) steps.erase(steps.begin());
+    const auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
+    std::nth_element(steps.begin(), middle, steps.end(),
+                     [](const auto& a, const auto& b) { return a.makespan < b.makespan; });
+    return std::move(*middle);
+}
+
+Json resultJson(const engine::RunResult& result, const std::optional<traces::StepFigures>& figures)
+{
+    return {{"mode", result.mode},
+            {"device", result.device},
+            {"steps", result.steps},
+            {"step_ns", result.stepNs},
+            {"predicted_step_ns", result.predictedStepNs},
+            {"ideal_step_ns", result.idealStepNs},
+            {"efficiency", result.efficiency},
+            {"loss", result.loss},
+            {"outputs", result.outputs},
+            {"gradient_check", std::string(engine::gradientCheckText(result.gradientCheck))},
+            {"gradient_max_abs_diff", result.gradientMaxAbsDiff},
+            {"per_rank", figures ? ranksJson(*figures) : Json::array()}};
+}
+
+std::string lossText(const std::vector<double>& loss)
+{
+    if (loss.empty()) return "none";
+    if (loss.size() == 1) return fmt::format("{:.6g}", loss.front());
+    return fmt::format("{:.6g} → {:.6g} in {} steps", loss.front(), loss.back(), loss.size());
+}
+
+std::string resultText(const LiveRun& run, const std::optional<traces::StepFigures>& figures)
+{
+    const engine::RunResult& result = *run.result;
+    std::vector<std::string> shapes;
+    for (const auto& shape : result.outputs) shapes.push_back(fmt::format("{}", fmt::join(shape, "×")));
+
+    const char* virtualTime = result.mode == engine::runModeText(engine::RunMode::Emulated) ? ", virtual time" : "";
+    std::string text = fmt::format("{}; {} on {}, {}\n\n", shapeText(run.trace.info), result.mode, result.device,
+                                   labelText(run.trace.info.label));
+    text += fmt::format("  step            {} (median of {}{})\n", traces::formatDuration(result.stepNs), result.steps,
+                        virtualTime);
+    text += fmt::format("  predicted step  {} (simulated from this run's median costs)\n",
+                        traces::formatDuration(result.predictedStepNs));
+    text +=
+        fmt::format("  ideal step      {} (the same without hand-off cost)\n", traces::formatDuration(result.idealStepNs));
+    text += fmt::format("  efficiency      {:.3f} (ideal step / step)\n", result.efficiency);
+    text += fmt::format("  loss            {}\n", lossText(result.loss));
+    text += fmt::format("  output          {}\n", fmt::join(shapes, ", "));
+    text += fmt::format("  gradient check  {}, largest difference {:.3g}\n", engine::gradientCheckText(result.gradientCheck),
+                        result.gradientMaxAbsDiff);
+    if (figures) text += fmt::format("\nstep {} of the trace:\n{}", figures->step.value, figuresText(*figures));
+    return text;
+}
+
+Error failureOf(const engine::FailureMessage& failure)
+{
+    std::vector<std::string> where;
+    const auto add = [&where](const char* thing, const std::optional<int>& number) {
+        if (number) where.push_back(fmt::format("{} {}", thing, *number));
+    };
+    add("step", failure.step);
+    add("rank", failure.rank);
+    add("stage", failure.stage);
+    add("micro-batch", failure.microbatch);
+    return Error{where.empty() ? failure.text : fmt::format("{}: {}", fmt::join(where, ", "), failure.text)};
+}
+
+int report(const LiveRun& run, const Options& options)
+{
+    int code = kDone;
+    if (run.result) {
+        const std::optional<traces::StepFigures> figures = medianStep(run.trace);
+        code = print(options.json ? jsonText(resultJson(*run.result, figures)) : resultText(run, figures));
+        if (run.result->gradientCheck == engine::GradientCheck::Failed) {
+            code = failed(Error{
+                fmt::format("the gradients differ from the sequential model's by up to {:.3g}; this run did not compute "
+                            "what the plan says",
+                            run.result->gradientMaxAbsDiff)});
+        }
+    }
+    if (run.failure) return failed(failureOf(*run.failure));
+    if (run.state == engine::SessionState::Stopped) {
+        return failed(Error{fmt::format("stopped; {} events were kept{}", run.trace.sliceCount(),
+                                        options.trace.empty() ? "" : " in " + options.trace)});
+    }
+    if (!run.result) return failed(Error{fmt::format("the run ended ({}) without a result", engine::stateText(run.state))});
+    return code;
+}
+
+int runPlan(const Options& options)
+{
+    if (auto checked = checkTraceTarget(options.trace); !checked.ok()) return wrongUse(checked.error());
+    Expected<engine::Plan> opened = openPlan(options.plan);
+    if (!opened.ok()) return failed(opened.error());
+    Expected<engine::Plan> changed = withOverrides(std::move(opened).value(), options.overrides);
+    if (!changed.ok()) return wrongUse(changed.error());
+    const Expected<engine::Plan> plan = withRunOptions(std::move(changed).value(), options);
+    if (!plan.ok()) return wrongUse(plan.error());
+    if (auto checked = engine::checkPlan(plan.value()); !checked.ok()) return failed(checked.error());
+
+    const Expected<std::unique_ptr<engine::Session>> session = makeSession();
+    if (!session.ok()) return failed(session.error());
+    std::signal(SIGPIPE, SIG_IGN); // a reader that went away must not take the run's trace with it
+    const bool asJournal = options.trace.ends_with(".strace");
+    Expected<LiveRun> run = follow(*session.value(), plan.value(),
+                                   {.journal = asJournal ? options.trace : "", .progress = ::isatty(STDERR_FILENO) == 1});
+    if (!run.ok()) return failed(run.error());
+
+    int saved = run.value().journalFault ? failed(*run.value().journalFault) : kDone;
+    if (!options.trace.empty() && !asJournal) {
+        if (auto written = saveTraceTo(run.value().trace, plan.value(), options.trace); !written.ok())
+            saved = failed(written.error());
+    }
+    const int reported = report(run.value(), options);
+    return reported == kDone ? saved : reported;
+}
+
+} // namespace
+
+void addRun(CLI::App& program, Work& work)
+{
+    CLI::App& verb = addVerb(program, "run", "Really run a plan on LibTorch and print what was measured",
+                             "stagecraft-cli run hello --steps 5\n"
+                             "  stagecraft-cli run gpt-small --ranks 4 --mode emulated --trace run.strace --json");
+    const auto options = std::make_shared<Options>();
+    const auto text = [&verb](const char* name, Overrides::Text& target, const char* type, const char* help) {
+        verb.add_option_function<std::string>(
+                name, [&target](const std::string& value) { target = value; }, help)
+            ->type_name(type);
+    };
+    verb.add_option("PLAN", options->plan, "Plan file or preset; it needs a model")->required();
+    text("--mode", options->mode, "threads|emulated", "A thread per rank, or virtual ranks on virtual clocks");
+    text("--device", options->device, "cpu", "Where tensors live");
+    text("--steps", options->steps, "N", "Training steps");
+    text("--check", options->check, "off|first|all", "On which steps gradients are compared with the sequential model's");
+    verb.add_option("--trace", options->trace, traceTargetHelp())->type_name("FILE");
+    verb.add_flag("--json", options->json, "Print JSON");
+    addOverrides(verb, options->overrides);
+    verb.callback([options, &work] { work = [options] { return runPlan(*options); }; });
+}
+
+} // namespace stagecraft::cli

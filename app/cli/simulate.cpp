@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/simulate/simulate.h"
+#include "app/cli/figures_json.h"
+#include "app/cli/figures_text.h"
+#include "app/cli/overrides.h"
+#include "app/cli/plan_argument.h"
+#include "app/cli/trace_argument.h"
+#include "app/cli/verbs.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+namespace stagecraft::cli {
+
+namespace {
+
+struct Options {
+    std::string plan;
+    Overrides overrides;
+    std::string trace;
+    bool json = false;
+};
+
+int simulate(const Options& options)
+{
+    if (auto checked = checkTraceTarget(options.trace); !checked.ok()) return wrongUse(checked.error());
+    Expected<engine::Plan> opened = openPlan(options.plan);
+    if (!opened.ok()) return failed(opened.error());
+    const Expected<engine::Plan> plan = withOverrides(std::move(opened).value(), options.overrides);
+    if (!plan.ok()) return wrongUse(plan.error());
+    if (auto checked = engine::checkPlan(plan.value()); !checked.ok()) return failed(checked.error());
+
+    const Expected<engine::Schedule> schedule = engine::scheduleOf(plan.value());
+    if (!schedule.ok()) return failed(schedule.error());
+    const Expected<engine::CostTable> costs = engine::costsOf(plan.value());
+    if (!costs.ok()) return failed(costs.error());
+    Expected<traces::Trace> trace = engine::simulate(schedule.value(), costs.value());
+    if (!trace.ok()) return failed(trace.error());
+    const Expected<traces::StepFigures> figures = traces::stepFigures(trace.value(), traces::Step{0});
+    if (!figures.ok()) return failed(figures.error());
+
+    if (!options.trace.empty()) {
+        if (auto saved = saveTraceTo(trace.value(), plan.value(), options.trace); !saved.ok()) return failed(saved.error());
+    }
+    if (options.json) return print(jsonText(figuresJson(trace.value().info, figures.value())));
+    return print(fmt::format("{}; simulated, costs {}\n\n{}", shapeText(trace.value().info), costs.value().origin,
+                             figuresText(figures.value())));
+}
+
+} // namespace
+
+void addSimulate(CLI::App& program, Work& work)
+{
+    CLI::App& verb = addVerb(program, "simulate", "Simulate a plan and print the figures of its step",
+                             "stagecraft-cli simulate --schedule gpipe --ranks 4 --microbatches 8 --latency 500us --json\n"
+                             "  stagecraft-cli simulate gpt-small --ranks 4 --trace out.json");
+    const auto options = std::make_shared<Options>();
+    verb.add_option("PLAN", options->plan,
+                    "Plan file or preset; without it: 1f1b, 4 ranks, 8 micro-batches, forward 1 ms, backward 2 ms");
+    verb.add_option("--trace", options->trace, traceTargetHelp())->type_name("FILE");
+    verb.add_flag("--json", options->json, "Print JSON");
+    addOverrides(verb, options->overrides);
+    verb.callback([options, &work] { work = [options] { return simulate(*options); }; });
+}
+
+} // namespace stagecraft::cli

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/schedule/validate.h"
+#include "app/cli/figures_json.h"
+#include "app/cli/verbs.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+
+namespace stagecraft::cli {
+
+namespace {
+
+struct Options {
+    std::string file;
+    std::string send = "buffered";
+    bool json = false;
+};
+
+Expected<std::string> readFile(const std::string& name)
+{
+    std::error_code ignored;
+    if (std::filesystem::is_directory(name, ignored))
+        return Error{fmt::format("{}: this is a folder; give a schedule's file", name)};
+    std::ifstream file(name, std::ios::binary);
+    if (!file) return Error{fmt::format("{}: the file cannot be opened; check its name and its rights", name)};
+    return std::string{std::istreambuf_iterator<char>(file), {}};
+}
+
+Json reportJson(const engine::ValidationReport& report)
+{
+    Json errors = Json::array();
+    for (const engine::ScheduleFault& fault : report.errors) {
+        errors.push_back({{"rank", fault.rank.value},
+                          {"position", fault.position},
+                          {"action", fault.action},
+                          {"message", fault.message}});
+    }
+    Json deadlock; // null where there is none
+    for (const engine::WaitingRank& waiting : report.deadlock) {
+        deadlock.push_back({{"rank", waiting.rank.value},
+                            {"position", waiting.position},
+                            {"action", waiting.action},
+                            {"waits_for", waiting.waitsFor}});
+    }
+    return {{"legal", report.legal()}, {"errors", errors}, {"deadlock", deadlock}};
+}
+
+std::string reportText(const std::string& file, const engine::Schedule& schedule, const engine::ValidationReport& report)
+{
+    if (report.legal()) {
+        return fmt::format("{}: legal; {} ranks, {} stages, {} micro-batches, {} actions\n", file, schedule.ranks,
+                           schedule.stages(), schedule.microbatches, schedule.actionCount());
+    }
+    std::string text = fmt::format("{}: not legal\n", file);
+    for (const engine::ScheduleFault& fault : report.errors) text += fmt::format("  {}\n", fault.message);
+    if (!report.deadlock.empty()) {
+        text += "  deadlock, each waits for the next:\n";
+        for (const engine::WaitingRank& waiting : report.deadlock) {
+            text += fmt::format("    rank {}, position {}: {} waits for {} on rank {}\n", waiting.rank.value,
+                                waiting.position, waiting.action, waiting.waitsFor, waiting.waitsForRank.value);
+        }
+    }
+    return text;
+}
+
+int validate(const Options& options)
+{
+    const bool rendezvous = options.send == "rendezvous";
+    if (!rendezvous && options.send != "buffered") {
+        return wrongUse(Error{fmt::format("--send {}: not known; buffered or rendezvous", options.send)});
+    }
+    const Expected<std::string> text = readFile(options.file);
+    if (!text.ok()) return failed(text.error());
+    const Expected<engine::Schedule> schedule = engine::parseSchedule(text.value());
+    if (!schedule.ok()) return failed(schedule.error().in(options.file));
+
+    const engine::ValidationReport report =
+        engine::validate(schedule.value(), {.send = rendezvous ? engine::SendMode::Rendezvous : engine::SendMode::Buffered});
+    const int printed =
+        print(options.json ? jsonText(reportJson(report)) : reportText(options.file, schedule.value(), report));
+    if (report.legal()) return printed;
+    return failed(
+        Error{fmt::format("{}: {}", options.file,
+                          report.deadlock.empty() ? fmt::format("{} fault(s) in the schedule", report.errors.size())
+                                                  : std::string("the schedule deadlocks"))});
+}
+
+} // namespace
+
+void addValidate(CLI::App& program, Work& work)
+{
+    CLI::App& verb =
+        addVerb(program, "validate", "Check a schedule's file: is it complete, in order, and free of deadlocks?",
+                "stagecraft-cli validate my.schedule --send rendezvous");
+    const auto options = std::make_shared<Options>();
+    verb.add_option("FILE", options->file, "A schedule in its text form")->required();
+    verb.add_option("--send", options->send,
+                    "Do sends wait for their receiver? Where they do, an order can deadlock that works buffered")
+        ->type_name("buffered|rendezvous")
+        ->capture_default_str();
+    verb.add_flag("--json", options->json, "Print JSON");
+    verb.callback([options, &work] { work = [options] { return validate(*options); }; });
+}
+
+} // namespace stagecraft::cli
