@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/probe/memory_ledger.h"
+
+namespace stagecraft::runtime {
+
+namespace {
+constexpr std::size_t slot(MemoryClass memory) { return static_cast<std::size_t>(memory); }
+} // namespace
+
+MemoryLedger::Handle MemoryLedger::create(const Clock& clock) { return Handle(new MemoryLedger(clock)); }
+
+void MemoryLedger::release() noexcept
+{
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+
+void MemoryLedger::add(MemoryClass memory, Bytes bytes) noexcept
+{
+    references_.fetch_add(1, std::memory_order_relaxed);
+    bytes_[slot(memory)].fetch_add(bytes, std::memory_order_relaxed);
+    const Bytes total = total_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    if (total > peakTotal_) {
+        peakTotal_ = total;
+        peak_ = {clock_.now(), held()};
+    }
+}
+
+void MemoryLedger::remove(MemoryClass memory, Bytes bytes) noexcept
+{
+    bytes_[slot(memory)].fetch_sub(bytes, std::memory_order_relaxed);
+    total_.fetch_sub(bytes, std::memory_order_relaxed);
+    release();
+}
+
+void MemoryLedger::move(MemoryClass from, MemoryClass to, Bytes bytes) noexcept
+{
+    bytes_[slot(from)].fetch_sub(bytes, std::memory_order_relaxed);
+    bytes_[slot(to)].fetch_add(bytes, std::memory_order_relaxed);
+}
+
+BytesByClass MemoryLedger::held() const noexcept
+{
+    BytesByClass result{};
+    for (std::size_t i = 0; i < result.size(); ++i) result[i] = bytes_[i].load(std::memory_order_relaxed);
+    return result;
+}
+
+void MemoryLedger::watchPeak() noexcept
+{
+    peakTotal_ = total_.load(std::memory_order_relaxed);
+    watchedFrom_ = peakTotal_;
+}
+
+std::optional<MemorySample> MemoryLedger::peak() const noexcept
+{
+    if (peakTotal_ <= watchedFrom_) return std::nullopt;
+    return peak_;
+}
+
+} // namespace stagecraft::runtime

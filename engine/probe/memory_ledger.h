@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one rank holds, by class, to the byte. The allocator books every block in the ledger of the rank that asked for
+// it; a block that another thread frees is still taken off its owner's ledger. A tensor that is handed to the next stage
+// therefore counts at the rank that made it until the last stage that uses it lets it go.
+//
+// A ledger lives until its handle and all its blocks are gone, so blocks may outlast a run.
+//
+//   LedgerHandle ledger = MemoryLedger::create(clock);
+//   { AllocationScope scope({.ledger = ledger.get(), .memory = MemoryClass::Activations}); y = forward(x); }
+//   ledger->held()
+#pragma once
+
+#include "engine/probe/clock.h"
+#include "traces/store/trace.h"
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <optional>
+
+namespace stagecraft::runtime {
+
+using traces::Bytes;
+using traces::MemoryClass;
+
+using BytesByClass = std::array<Bytes, traces::kMemoryClassCount>;
+
+struct MemorySample {
+    TimeNs time = 0;
+    BytesByClass bytes{};
+};
+
+class MemoryLedger {
+public:
+    struct Release {
+        void operator()(MemoryLedger* ledger) const noexcept { ledger->release(); }
+    };
+    using Handle = std::unique_ptr<MemoryLedger, Release>;
+    static Handle create(const Clock& clock);
+
+    // Any thread.
+    void add(MemoryClass memory, Bytes bytes) noexcept;
+    void remove(MemoryClass memory, Bytes bytes) noexcept;
+    void move(MemoryClass from, MemoryClass to, Bytes bytes) noexcept;
+    [[nodiscard]] BytesByClass held() const noexcept;
+
+    // The highest sum since watchPeak(), where it was above the sum at that moment. Only the thread that allocates for
+    // this rank may call these two: frees of other threads lower the sum, they never make a peak.
+    void watchPeak() noexcept;
+    [[nodiscard]] std::optional<MemorySample> peak() const noexcept;
+
+private:
+    explicit MemoryLedger(const Clock& clock) : clock_(clock) {}
+    ~MemoryLedger() = default;
+    void release() noexcept;
+
+    const Clock& clock_;
+    alignas(64) std::array<std::atomic<Bytes>, traces::kMemoryClassCount> bytes_{};
+    std::atomic<Bytes> total_{0};
+    std::atomic<std::int64_t> references_{1}; // the handle's, and one per block
+    alignas(64) Bytes peakTotal_ = 0;
+    Bytes watchedFrom_ = 0;
+    MemorySample peak_{};
+};
+
+using LedgerHandle = MemoryLedger::Handle;
+
+} // namespace stagecraft::runtime

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/layer_torch.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Generator.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+
+namespace stagecraft::runtime {
+
+namespace {
+
+using at::Tensor;
+using Tensors = std::vector<Tensor>;
+
+// nn.Linear's own start: U(-1/sqrt(in), 1/sqrt(in)) for weight and bias.
+void addLinear(Tensors& to, int in, int out, at::Generator& generator)
+{
+    const double bound = 1.0 / std::sqrt(static_cast<double>(in));
+    to.push_back(at::empty({out, in}).uniform_(-bound, bound, generator));
+    to.push_back(at::empty({out}).uniform_(-bound, bound, generator));
+}
+
+void addNorm(Tensors& to, int dim)
+{
+    to.push_back(at::ones({dim}));
+    to.push_back(at::zeros({dim}));
+}
+
+void addParameters(Tensors& to, const engine::Linear& l, at::Generator& g) { addLinear(to, l.in, l.out, g); }
+
+void addParameters(Tensors& to, const engine::Embedding& l, at::Generator& g)
+{
+    constexpr double kDeviation = 0.02; // GPT-2's
+    to.push_back(at::empty({l.vocabulary, l.dim}).normal_(0, kDeviation, g));
+    to.push_back(at::empty({l.sequence, l.dim}).normal_(0, kDeviation, g));
+}
+
+// Places of a block's parameters.
+enum BlockParameter : std::size_t { kNorm1 = 0, kQkv = 2, kProjection = 4, kNorm2 = 6, kUp = 8, kDown = 10 };
+
+void addParameters(Tensors& to, const engine::TransformerBlock& l, at::Generator& g)
+{
+    addNorm(to, l.dim);
+    addLinear(to, l.dim, 3 * l.dim, g);
+    addLinear(to, l.dim, l.dim, g);
+    addNorm(to, l.dim);
+    addLinear(to, l.dim, l.ffn, g);
+    addLinear(to, l.ffn, l.dim, g);
+}
+
+void addParameters(Tensors& to, const engine::Head& l, at::Generator& g)
+{
+    addNorm(to, l.dim);
+    addLinear(to, l.dim, l.vocabulary, g);
+}
+
+Tensor linear(const Tensor& x, const Tensors& p, std::size_t at) { return at::linear(x, p[at], p[at + 1]); }
+
+Tensor norm(const Tensor& x, const Tensors& p, std::size_t at)
+{
+    return at::layer_norm(x, {x.size(-1)}, p[at], p[at + 1]);
+}
+
+Tensor forward(const engine::Linear& l, const Tensors& p, const Tensor& x)
+{
+    Tensor y = linear(x, p, 0);
+    switch (l.activation) {
+    case engine::Activation::None: return y;
+    case engine::Activation::Relu: return at::relu(y);
+    case engine::Activation::Gelu: return at::gelu(y);
+    }
+    return y;
+}
+
+Tensor forward(const engine::Embedding&, const Tensors& p, const Tensor& tokens)
+{
+    return at::embedding(p[0], tokens) + at::embedding(p[1], at::arange(tokens.size(1), at::kLong));
+}
+
+Tensor attention(const engine::TransformerBlock& l, const Tensors& p, const Tensor& x)
+{
+    const auto rows = x.size(0);
+    const auto sequence = x.size(1);
+    const Tensor qkv =
+        linear(x, p, kQkv).view({rows, sequence, 3, l.heads, l.dim / l.heads}).permute({2, 0, 3, 1, 4});
+    const Tensor mixed = at::scaled_dot_product_attention(qkv.select(0, 0), qkv.select(0, 1), qkv.select(0, 2), {}, 0.0,
+                                                          /*is_causal=*/true);
+    return linear(mixed.transpose(1, 2).reshape({rows, sequence, l.dim}), p, kProjection);
+}
+
+Tensor forward(const engine::TransformerBlock& l, const Tensors& p, const Tensor& x)
+{
+    const Tensor attended = x + attention(l, p, norm(x, p, kNorm1));
+    return attended + linear(at::gelu(linear(norm(attended, p, kNorm2), p, kUp)), p, kDown);
+}
+
+Tensor forward(const engine::Head&, const Tensors& p, const Tensor& x) { return linear(norm(x, p, 0), p, 2); }
+
+} // namespace
+
+std::uint64_t mixedSeed(std::uint64_t seed, std::uint64_t place)
+{
+    std::uint64_t z = seed + (place + 1) * 0x9e3779b97f4a7c15ULL;
+    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31U);
+}
+
+LayerModule::LayerModule(const engine::Layer& layer, std::uint64_t seed, int place) : layer_(layer)
+{
+    auto generator = at::make_generator<at::CPUGeneratorImpl>(mixedSeed(seed, static_cast<std::uint64_t>(place)));
+    std::visit([&](const auto& l) { addParameters(parameters_, l, generator); }, layer_);
+    for (Tensor& parameter : parameters_) parameter.requires_grad_();
+}
+
+Tensor LayerModule::forward(const Tensor& x) const
+{
+    return std::visit([&](const auto& l) { return runtime::forward(l, parameters_, x); }, layer_);
+}
+
+} // namespace stagecraft::runtime

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/local_session.h"
+
+#include "engine/runtime/run.h"
+
+namespace stagecraft::runtime {
+
+using namespace engine;
+
+namespace {
+
+class LocalSession final : public Session {
+public:
+    explicit LocalSession(LocalSessionOptions options) : options_(options) {}
+
+    Expected<void> start(const Plan& plan) override
+    {
+        if (run_ && !finished(state_.load()))
+            return Error{"a run is going on: stop it first, or wait until it has ended"};
+        Expected<RunnablePlan> runnable = makeRunnable(plan);
+        if (!runnable.ok()) return runnable.error();
+        run_.reset();
+        run_ = std::make_unique<Run>(std::move(runnable).value(), options_, inbox_, state_);
+        return {};
+    }
+
+    void pause() override
+    {
+        if (live()) run_->control().pause();
+    }
+    void resume() override
+    {
+        if (live()) run_->control().resume();
+    }
+    void stop() override
+    {
+        if (!live()) return;
+        state_.store(SessionState::Stopping);
+        run_->control().stop();
+    }
+
+    [[nodiscard]] SessionState state() const override { return state_.load(); }
+    std::vector<traces::Record> takeRecords() override { return inbox_.take(); }
+    bool waitForRecords(std::chrono::milliseconds timeout) override { return inbox_.waitFor(timeout); }
+
+private:
+    [[nodiscard]] bool live() const { return run_ && !finished(state_.load()); }
+
+    LocalSessionOptions options_;
+    RecordInbox inbox_;
+    std::atomic<SessionState> state_{SessionState::Idle};
+    std::unique_ptr<Run> run_; // last: it writes to the others until it is gone
+};
+
+} // namespace
+
+std::unique_ptr<Session> makeLocalSession(LocalSessionOptions options)
+{
+    return std::make_unique<LocalSession>(options);
+}
+
+} // namespace stagecraft::runtime

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A session that runs in this process on LibTorch's CPU side: what the worker serves, and what the command line and the
+// tests use directly. Owned by its caller; see engine/session/session.h for the rules of calling.
+//
+//   std::unique_ptr<engine::Session> session = makeLocalSession();
+//   if (auto started = session->start(plan); !started.ok()) return started.error();
+//
+// Mode `threads`: one thread per rank, each computing with one core; the clock is CLOCK_MONOTONIC. Mode `emulated`: every
+// action runs alone, in the order of virtual time; p virtual ranks on any number of cores. Both start from the same
+// weights and data, which follow from the plan's seed alone and not from its partition.
+#pragma once
+
+#include "engine/probe/clock.h"
+#include "engine/session/session.h"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+
+namespace stagecraft::runtime {
+
+// A fault put into a run on purpose, to see that it is reported and survived.
+struct InjectedFault {
+    enum class Kind : std::uint8_t {
+        Exception,         // the action throws
+        AllocationFailure, // its n-th allocation fails
+        WrongGradient,     // after the backward a parameter's gradient is off
+    };
+    Kind kind = Kind::Exception;
+    traces::ActionKind action = traces::ActionKind::Forward; // Forward or Backward
+    traces::Stage stage{};
+    traces::MicroBatch microbatch{};
+    traces::Step step{};
+    int allocation = 1; // AllocationFailure: which one of the action
+};
+
+struct LocalSessionOptions {
+    const Clock* clock = nullptr;      // not owned; none: monotonicClock()
+    std::size_t ringCapacity = 1 << 14; // events per rank that wait for the collector
+    std::optional<InjectedFault> fault;
+};
+
+std::unique_ptr<engine::Session> makeLocalSession(LocalSessionOptions options = {});
+
+} // namespace stagecraft::runtime

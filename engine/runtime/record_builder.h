@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the events of ranks to the records of a trace: numbers lanes and slices, finds the producer of each input, lays
+// hand-offs that overlap on lanes of their own, and leaves out memory values that did not change. Pure; one thread.
+//
+// Edges come after both of their slices and, for each consumer's lane, in the order of its slices (Trace::addEdge asks
+// for that): an edge whose producer has not come yet holds back the later edges of its lane.
+#pragma once
+
+#include "engine/runtime/run_event.h"
+#include "engine/schedule/schedule.h"
+#include "traces/store/record.h"
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace stagecraft::runtime {
+
+class RecordBuilder {
+public:
+    // `schedule` gives ranks and the place of each stage.
+    explicit RecordBuilder(const engine::Schedule& schedule);
+
+    // The lanes: to be put into the stream before the first event.
+    void begin(std::vector<traces::Record>& out);
+    // Events of one rank come in the order in which its thread made them.
+    void add(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
+    // All events of the step are in. Edges that still miss their producer, because it was lost, are let go.
+    void endStep(traces::Step step, std::vector<traces::Record>& out);
+
+private:
+    struct Producer {
+        traces::Step step{};
+        traces::Work work{};
+        auto operator<=>(const Producer&) const = default;
+    };
+    struct WaitingEdge {
+        Producer producer;
+        traces::SliceRef consumer{};
+        TimeNs ready = 0;
+    };
+    struct TransferLane {
+        traces::LaneId id{};
+        TimeNs lastEnd = 0;
+    };
+    struct RankLanes {
+        traces::LaneId compute{};
+        std::vector<TransferLane> transfers; // by depth
+        std::deque<WaitingEdge> waiting;
+        std::optional<BytesByClass> memory;
+    };
+
+    void addAction(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
+    void addTransfer(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
+    void addMemory(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
+    void settle(RankLanes& lanes, std::vector<traces::Record>& out);
+    traces::LaneId addLane(traces::LaneInfo info, std::vector<traces::Record>& out);
+    traces::SliceRef addSlice(traces::LaneId lane, const traces::Slice& slice, std::vector<traces::Record>& out);
+    [[nodiscard]] traces::Work producerOf(const traces::Work& work) const;
+
+    std::vector<traces::Rank> stageToRank_;
+    std::vector<RankLanes> ranks_;
+    std::vector<std::uint32_t> slices_; // per lane: how many so far
+    std::map<Producer, traces::SliceRef> produced_; // whose output nobody took yet
+};
+
+} // namespace stagecraft::runtime

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One run from its start to its end: recorder, control, and the controller's thread that builds the stages, executes the
+// steps and sums up. Owned by the session.
+#pragma once
+
+#include "engine/runtime/local_session.h"
+#include "engine/runtime/run_control.h"
+#include "engine/runtime/run_recorder.h"
+#include "engine/runtime/runnable.h"
+
+#include <atomic>
+#include <thread>
+
+namespace stagecraft::runtime {
+
+class Run {
+public:
+    // `state` is the session's; the run is the only one to write it until the destructor returns.
+    Run(RunnablePlan runnable, const LocalSessionOptions& options, RecordInbox& inbox,
+        std::atomic<engine::SessionState>& state);
+    ~Run(); // stops and joins
+    Run(const Run&) = delete;
+    Run& operator=(const Run&) = delete;
+
+    RunControl& control() { return control_; }
+
+private:
+    void execute();
+    void trainSteps();
+    void changeState(engine::SessionState state);
+    void say(const engine::SessionMessage& message);
+
+    RunnablePlan runnable_;
+    LocalSessionOptions options_;
+    const Clock& clock_;
+    std::atomic<engine::SessionState>& state_;
+    RecordInbox& inbox_;
+    RunRecorder recorder_;
+    RunControl control_;
+    std::vector<std::vector<std::int64_t>> outputs_;
+    engine::GradientCheck check_ = engine::GradientCheck::Off;
+    double maxAbsDiff_ = 0;
+    std::jthread controller_;
+};
+
+} // namespace stagecraft::runtime

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What holds the ranks of one run together: the gate between two actions that pause and stop close, the first failure,
+// and who is at rest.
+//
+//            pause()                 every rank rests
+//   Running ─────────► gate closed ─────────────────► Paused        resume() opens the gate again
+//      │ stop(), fail()
+//      └─────────────► ending: the gate lets nobody through, waits are cancelled, ranks drain
+//
+// A rank is *executing* between enter() and rest(), and at rest otherwise: parked at the gate, waiting for a hand-off or at
+// the end of the step. The gate and each rank's status are sequentially consistent, so that of "the rank enters" and "the
+// gate closes" one sees the other: once all are seen at rest behind a closed gate, nobody executes until it opens.
+#pragma once
+
+#include "engine/probe/clock.h"
+#include "engine/session/session_message.h"
+#include "traces/base/ids.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+namespace stagecraft::runtime {
+
+struct RunListener {
+    std::function<void(engine::SessionState)> state;  // Running, Paused
+    std::function<void(traces::Interval)> paused;     // a pause that is over
+};
+
+class RunControl {
+public:
+    RunControl(int ranks, const Clock& clock, RunListener listener);
+
+    // From the session. None waits.
+    void pause();
+    void resume();
+    void stop();
+
+    // Ranks.
+    bool enter(traces::Rank rank); // before an action: waits while the gate is closed; false: the run ends
+    void rest(traces::Rank rank);  // after an action, before whatever the rank waits for
+    void leave();                  // a rank is through for good
+    void fail(engine::FailureMessage failure); // the first is kept; the run ends
+
+    [[nodiscard]] bool ending() const { return gate_.load() == kEnding; }
+    [[nodiscard]] std::optional<engine::FailureMessage> failure() const;
+
+    // Called once, when the run is to end; at once where it already is. Clear it before what it uses goes away.
+    void onEnding(std::function<void()> cancelWaits);
+
+    // The controller's thread, while the ranks run in their own: settles pauses until all ranks have left.
+    void superviseRanks();
+    // The same for a run whose actions the calling thread executes itself: between two actions. False: the run ends.
+    // Its clock stands still meanwhile, so the pause has no length and the listener hears of no interval.
+    bool passGate();
+
+private:
+    static constexpr std::uint32_t kOpen = 0;
+    static constexpr std::uint32_t kClosed = 1;
+    static constexpr std::uint32_t kEnding = 2;
+    enum class Wish : std::uint8_t { Run, Pause };
+
+    struct alignas(64) Status {
+        std::atomic<bool> executing{false};
+    };
+
+    void end();
+    [[nodiscard]] bool allRest() const;
+    void tellController();
+
+    const Clock& clock_;
+    RunListener listener_;
+    int ranks_;
+    std::unique_ptr<Status[]> status_;
+    std::atomic<std::uint32_t> gate_{kOpen};
+
+    mutable std::mutex mutex_; // guards what follows
+    std::condition_variable changed_;
+    Wish wish_ = Wish::Run;
+    int left_ = 0;
+    std::optional<engine::FailureMessage> failure_;
+    std::function<void()> cancelWaits_;
+};
+
+} // namespace stagecraft::runtime

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a rank's thread leaves behind while it works: plain structs in its ring, turned into records by the collector.
+#pragma once
+
+#include "engine/probe/memory_ledger.h"
+#include "traces/base/action.h"
+
+#include <array>
+
+namespace stagecraft::runtime {
+
+enum class RunEventKind : std::uint8_t { Action, Memory };
+
+struct RunEvent {
+    RunEventKind kind = RunEventKind::Action;
+    traces::Step step{};
+    traces::Work work{};
+    TimeNs begin = 0; // Memory: when
+    TimeNs end = 0;
+    // Action: when its input was available and when its output was, -1 where there is none.
+    // Memory: bytes by class.
+    std::array<std::int64_t, traces::kMemoryClassCount> value{};
+
+    static constexpr std::size_t kReady = 0;
+    static constexpr std::size_t kAvailable = 1;
+};
+
+struct ActionTimes {
+    TimeNs begin = 0;
+    TimeNs end = 0;
+    TimeNs ready = -1;     // of the input from another stage
+    TimeNs available = -1; // of the output to another stage
+};
+
+inline RunEvent actionEvent(traces::Step step, const traces::Work& work, const ActionTimes& times)
+{
+    return {RunEventKind::Action, step, work, times.begin, times.end, {times.ready, times.available}};
+}
+
+inline RunEvent memoryEvent(TimeNs time, const BytesByClass& bytes)
+{
+    return {RunEventKind::Memory, {}, {}, time, time, bytes};
+}
+
+} // namespace stagecraft::runtime

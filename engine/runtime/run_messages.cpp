@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/run_messages.h"
+
+#include "engine/plan/plan_json.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include <unistd.h>
+
+namespace stagecraft::runtime {
+
+using namespace engine;
+using namespace traces;
+
+namespace {
+
+std::string hostName()
+{
+    std::array<char, 256> name{};
+    return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+} // namespace
+
+TraceInfo openingInfo(const RunnablePlan& runnable)
+{
+    const Plan& plan = runnable.plan;
+    const Schedule& schedule = runnable.schedule;
+    const bool emulated = plan.run.mode == RunMode::Emulated;
+    return {.label = emulated ? TraceLabel::Emulated : TraceLabel::Measured,
+            .clock = emulated ? ClockKind::Virtual : ClockKind::Monotonic,
+            .title = fmt::format("{}: {}, {} ranks, {} micro-batches", plan.name.empty() ? "run" : plan.name,
+                                 schedule.name, schedule.ranks, schedule.microbatches),
+            .schedule = schedule.name,
+            .planJson = writePlan(plan),
+            .ranks = schedule.ranks,
+            .chunks = schedule.chunks,
+            .microbatches = schedule.microbatches,
+            .stageToRank = schedule.stageToRank,
+            .host = hostName()};
+}
+
+ProgressMessage progressAfter(int completedSteps, int allSteps)
+{
+    return {fmt::format("step {} of {}", completedSteps, allSteps), static_cast<double>(completedSteps) / allSteps};
+}
+
+FailureMessage actionFailure(const Work& work, Step step, Rank rank, std::string_view reason)
+{
+    FailureMessage failure;
+    failure.text = fmt::format("{} failed in step {} on rank {}: {}", toText(Action{work, {}}), step.value, rank.value,
+                               reason);
+    failure.rank = rank.value;
+    failure.stage = work.stage.value;
+    if (work.microbatch != kNoMicroBatch) failure.microbatch = work.microbatch.value;
+    failure.step = step.value;
+    return failure;
+}
+
+FailureMessage gradientFailure(const GradientDifference& found)
+{
+    FailureMessage failure;
+    failure.text = fmt::format("the gradient check failed in step {}: parameter {} of stage {} is off by {:.3g} where its "
+                               "largest gradient is {:.3g}. This run is not to be trusted: please report its plan.",
+                               found.step.value, found.parameter, found.stage, found.difference, found.scale);
+    failure.stage = found.stage;
+    failure.step = found.step.value;
+    return failure;
+}
+
+} // namespace stagecraft::runtime

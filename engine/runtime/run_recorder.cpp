@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/run_recorder.h"
+
+namespace stagecraft::runtime {
+
+using namespace traces;
+
+RunRecorder::RunRecorder(const engine::Schedule& schedule, std::size_t ringCapacity, RecordInbox& inbox)
+    : builder_(schedule), inbox_(inbox)
+{
+    for (int r = 0; r < schedule.ranks; ++r) rings_.push_back(std::make_unique<EventRing<RunEvent>>(ringCapacity));
+}
+
+void RunRecorder::start(const TraceInfo& info)
+{
+    std::vector<Record> opening{InfoRecord{info}};
+    builder_.begin(opening);
+    {
+        const std::lock_guard lock(mutex_);
+        posted_.insert(posted_.begin(), opening.begin(), opening.end());
+    }
+    collector_ = std::jthread([this](const std::stop_token& stop) { collect(stop); });
+}
+
+void RunRecorder::post(Record record)
+{
+    const std::lock_guard lock(mutex_);
+    posted_.push_back(std::move(record));
+}
+
+void RunRecorder::finish()
+{
+    if (!collector_.joinable()) return;
+    collector_.request_stop();
+    collector_.join();
+}
+
+void RunRecorder::collect(const std::stop_token& stop)
+{
+    while (!stop.stop_requested()) {
+        if (inbox_.size() < kInboxLimit) collectOnce();
+        std::unique_lock lock(mutex_);
+        wake_.wait_for(lock, stop, kPeriod, [] { return false; });
+    }
+    collectOnce(); // whatever the inbox holds: nothing is left behind at the end
+}
+
+void RunRecorder::collectOnce()
+{
+    // The posted ones first: events pushed before they were posted are then in the rings for certain.
+    std::vector<Record> posted;
+    {
+        const std::lock_guard lock(mutex_);
+        posted.swap(posted_);
+    }
+    std::vector<Record> out;
+    std::size_t next = 0;
+    const auto isOpening = [](const Record& record) {
+        return std::holds_alternative<InfoRecord>(record) || std::holds_alternative<LaneRecord>(record);
+    };
+    for (; next < posted.size() && isOpening(posted[next]); ++next) out.push_back(std::move(posted[next]));
+
+    std::int64_t lost = 0;
+    for (std::size_t r = 0; r < rings_.size(); ++r) {
+        rings_[r]->drain([&](const RunEvent& event) { builder_.add(Rank{r}, event, out); });
+        lost += rings_[r]->lost();
+    }
+    if (lost > lostReported_) {
+        out.push_back(LostRecord{lost - lostReported_});
+        lostReported_ = lost;
+    }
+    for (; next < posted.size(); ++next) {
+        if (const auto* step = std::get_if<StepRecord>(&posted[next])) builder_.endStep(step->step.step, out);
+        out.push_back(std::move(posted[next]));
+    }
+    for (std::size_t i = 0, recorded = out.size(); i < recorded; ++i) {
+        if (const auto applied = traces::apply(trace_, out[i]); !applied.ok())
+            out.push_back(NoteRecord{"the recording is damaged: " + applied.error().message});
+    }
+    inbox_.push(std::move(out));
+}
+
+} // namespace stagecraft::runtime

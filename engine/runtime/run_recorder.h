@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The recording of one run. Rank threads push plain events into their own ring and never wait; one collector thread turns
+// them into records every kPeriod and passes them to the inbox. What is rare (steps, pauses, messages) is posted as records
+// from any thread and keeps its order: it comes after every event that was pushed before it was posted.
+//
+//   RunRecorder recorder(schedule, 1 << 14, inbox);
+//   recorder.start(info);
+//   recorder.ring(rank).push(actionEvent(step, work, times));
+//   recorder.post(StepRecord{...});
+//   recorder.finish();            // the rank threads have ended
+//   recorder.trace()              // all of it once more, to be summed up
+#pragma once
+
+#include "engine/probe/event_ring.h"
+#include "engine/runtime/record_builder.h"
+#include "engine/runtime/record_inbox.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+namespace stagecraft::runtime {
+
+class RunRecorder {
+public:
+    // A third of the 50 ms after which a live event must be visible.
+    static constexpr std::chrono::milliseconds kPeriod{16};
+    // So many records may wait for the caller; then events stay in their rings, and what does not fit there is counted.
+    static constexpr std::size_t kInboxLimit = std::size_t{1} << 20;
+
+    RunRecorder(const engine::Schedule& schedule, std::size_t ringCapacity, RecordInbox& inbox);
+
+    // Starts the collector; the stream opens with `info` and the lanes.
+    void start(const traces::TraceInfo& info);
+    void post(traces::Record record);
+    EventRing<RunEvent>& ring(traces::Rank rank) { return *rings_[traces::index(rank)]; }
+    // Joins the collector; everything recorded is in the inbox afterwards.
+    void finish();
+
+    [[nodiscard]] const traces::Trace& trace() const { return trace_; } // after finish()
+
+private:
+    void collect(const std::stop_token& stop);
+    void collectOnce();
+
+    RecordBuilder builder_;
+    std::vector<std::unique_ptr<EventRing<RunEvent>>> rings_;
+    RecordInbox& inbox_;
+    traces::Trace trace_;          // collector's
+    std::int64_t lostReported_ = 0; // collector's
+
+    std::mutex mutex_; // guards posted_
+    std::condition_variable_any wake_;
+    std::vector<traces::Record> posted_;
+    std::jthread collector_; // last: joined before what it uses goes away
+};
+
+} // namespace stagecraft::runtime

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a run amounts to, from its trace: medians per stage, the step they predict by simulation, and how close the
+// measured step came. Pure, without LibTorch.
+//
+//   predicted   simulated from the median F, B and optimizer times of each stage and the median hand-off
+//   ideal       the same with hand-offs that take no time
+//   efficiency  ideal / measured step
+// The first step is left out of every median where there are three or more: it meets cold caches and fresh memory.
+#pragma once
+
+#include "engine/plan/plan.h"
+#include "engine/session/session_message.h"
+#include "traces/store/trace.h"
+
+namespace stagecraft::runtime {
+
+struct RunFacts {
+    const engine::Plan& plan;
+    const engine::Schedule& schedule;
+    const engine::Partition& partition;
+    const traces::Trace& trace; // its steps are the completed ones
+    std::vector<std::vector<std::int64_t>> outputs;
+    engine::GradientCheck check = engine::GradientCheck::Off;
+    double maxAbsDiff = 0;
+};
+
+// An error where no step was completed, or the costs cannot be simulated.
+engine::Expected<engine::RunResult> summarizeRun(const RunFacts& facts);
+
+} // namespace stagecraft::runtime

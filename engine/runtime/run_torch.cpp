@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/run.h"
+
+#include "engine/probe/block_cache.h"
+#include "engine/probe/tagging_allocator.h"
+#include "engine/runtime/executor_torch.h"
+#include "engine/runtime/run_messages.h"
+#include "engine/runtime/run_result.h"
+
+#include <ATen/Parallel.h>
+
+namespace stagecraft::runtime {
+
+using namespace engine;
+using namespace traces;
+
+Run::Run(RunnablePlan runnable, const LocalSessionOptions& options, RecordInbox& inbox, std::atomic<SessionState>& state)
+    : runnable_(std::move(runnable)), options_(options), clock_(options.clock ? *options.clock : monotonicClock()),
+      state_(state), inbox_(inbox), recorder_(runnable_.schedule, options.ringCapacity, inbox),
+      control_(runnable_.schedule.ranks, clock_,
+               {.state = [this](SessionState s) { changeState(s); },
+                .paused = [this](Interval pause) { recorder_.post(PauseRecord{pause}); }})
+{
+    changeState(SessionState::Preparing);
+    recorder_.start(openingInfo(runnable_));
+    controller_ = std::jthread([this] { execute(); });
+}
+
+Run::~Run()
+{
+    control_.stop();
+    if (controller_.joinable()) controller_.join();
+}
+
+void Run::changeState(SessionState state)
+{
+    state_.store(state);
+    say(StateMessage{state});
+}
+
+void Run::say(const SessionMessage& message) { recorder_.post(SessionRecord{writeMessage(message)}); }
+
+void Run::execute()
+{
+    try {
+        trainSteps();
+    } catch (...) {
+        control_.fail(describeFailure("building the stages", std::current_exception()));
+    }
+    BlockCache::trim(); // an idle session holds no memory
+    recorder_.finish();
+
+    std::vector<Record> closing;
+    const auto add = [&](const SessionMessage& message) { closing.push_back(SessionRecord{writeMessage(message)}); };
+    const std::optional<FailureMessage> failure = control_.failure();
+    if (!failure || check_ == GradientCheck::Failed) {
+        const Expected<RunResult> result = summarizeRun({.plan = runnable_.plan,
+                                                         .schedule = runnable_.schedule,
+                                                         .partition = runnable_.partition,
+                                                         .trace = recorder_.trace(),
+                                                         .outputs = outputs_,
+                                                         .check = check_,
+                                                         .maxAbsDiff = maxAbsDiff_});
+        if (result.ok()) add(ResultMessage{result.value()});
+    }
+    SessionState last = SessionState::Finished;
+    if (failure) {
+        add(*failure);
+        last = SessionState::Failed;
+    } else if (control_.ending()) {
+        last = SessionState::Stopped;
+    }
+    add(StateMessage{last});
+    inbox_.push(std::move(closing));
+    state_.store(last); // after the records: who sees it can take them all
+}
+
+void Run::trainSteps()
+{
+    installTaggingAllocator();
+    at::set_num_threads(1);
+    const RunnablePlan& r = runnable_;
+    Pipeline pipeline({r.plan, r.schedule, r.partition, clock_, options_.fault});
+    GradientChecker checker(r.plan, r.schedule);
+    StepKeeper keeper(r.plan, pipeline, checker, recorder_, control_);
+    keeper.prepare(Step{0});
+    if (control_.ending()) return;
+
+    changeState(SessionState::Running);
+    const Execution execution{r.plan, r.schedule, pipeline, recorder_, control_, keeper, clock_, r.costs.transfer};
+    if (r.plan.run.mode == RunMode::Emulated) {
+        runEmulated(execution);
+    } else {
+        runOnThreads(execution);
+    }
+    if (keeper.completed() > 0) outputs_ = {pipeline.outputShape()};
+    check_ = checker.outcome().result;
+    maxAbsDiff_ = checker.outcome().maxAbsDiff;
+}
+
+} // namespace stagecraft::runtime

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/runnable.h"
+
+#include "engine/schedule/validate.h"
+
+#include <fmt/format.h>
+
+namespace stagecraft::runtime {
+
+using namespace engine;
+
+namespace {
+
+constexpr int kMostThreads = 256; // of mode threads: more ranks than this no host runs at the same time
+
+Expected<void> checkActions(const Schedule& schedule)
+{
+    std::size_t backwards = 0;
+    for (const auto& rank : schedule.order) {
+        for (const Action& action : rank) {
+            if (action.kind() == ActionKind::Backward) ++backwards;
+            if (action.work.flow == traces::Flow::Single &&
+                (action.kind() == ActionKind::Forward || action.kind() == ActionKind::Backward))
+                continue;
+            const bool transfer = traces::isTransfer(action.kind());
+            return Error{fmt::format(
+                "schedule {}: the live engine cannot execute {} ({}). {}", schedule.name, traces::toText(action),
+                traces::kindName(action.kind()),
+                transfer ? "It hands tensors over by itself: leave the communication actions out."
+                         : "It runs schedules of F and B in one direction: take naive, gpipe, 1f1b or interleaved, or "
+                           "simulate this one.")};
+        }
+    }
+    if (backwards != static_cast<std::size_t>(schedule.stages()) * static_cast<std::size_t>(schedule.microbatches))
+        return Error{fmt::format("schedule {}: it has forwards without a backward, and the live engine trains. Take "
+                                 "naive, gpipe, 1f1b or interleaved, or simulate this one.",
+                                 schedule.name)};
+    return {};
+}
+
+} // namespace
+
+Expected<RunnablePlan> makeRunnable(const Plan& plan)
+{
+    if (const auto checked = checkPlan(plan); !checked.ok()) return checked.error();
+    if (plan.model.empty())
+        return Error{"the plan has no model, so there is nothing to run: choose one, or simulate the plan"};
+    if (plan.run.steps < 1) return Error{fmt::format("run.steps: {} is not allowed; at least 1", plan.run.steps)};
+    if (plan.run.mode == RunMode::Threads && plan.pipeline.ranks > kMostThreads)
+        return Error{fmt::format("mode threads runs at most {} ranks, the plan has {}: take mode emulated", kMostThreads,
+                                 plan.pipeline.ranks)};
+    const Expected<Schedule> schedule = scheduleOf(plan);
+    if (!schedule.ok()) return schedule.error();
+    if (const auto actions = checkActions(schedule.value()); !actions.ok()) return actions.error();
+    const ValidationReport report = validate(schedule.value());
+    if (!report.errors.empty()) return Error{"the schedule is not legal: " + report.errors.front().message};
+    if (!report.deadlock.empty())
+        return Error{fmt::format("the schedule cannot be executed: rank {} waits in {} for {}, and that waits for it",
+                                 report.deadlock.front().rank.value, report.deadlock.front().action,
+                                 report.deadlock.front().waitsFor)};
+    const Expected<Partition> partition = partitionOf(plan);
+    if (!partition.ok()) return partition.error();
+    const Expected<CostTable> costs = costsOf(plan);
+    if (!costs.ok()) return costs.error();
+    return RunnablePlan{plan, schedule.value(), partition.value(), costs.value()};
+}
+
+} // namespace stagecraft::runtime

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Can a plan run on this engine? Everything that can be said before a thread is started or a byte allocated.
+#pragma once
+
+#include "engine/plan/plan.h"
+
+namespace stagecraft::runtime {
+
+struct RunnablePlan {
+    engine::Plan plan;
+    engine::Schedule schedule;
+    engine::Partition partition;
+    engine::CostTable costs;
+};
+
+// Errors say what is missing and what to do.
+engine::Expected<RunnablePlan> makeRunnable(const engine::Plan& plan);
+
+} // namespace stagecraft::runtime

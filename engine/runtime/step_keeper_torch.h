@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What belongs to a whole step and to no rank: its span and loss in the trace, the progress that is told, the check before
+// and after it. One thread at a time; the ranks rest meanwhile. Private to the runtime.
+#pragma once
+
+#include "engine/runtime/reference_torch.h"
+#include "engine/runtime/run_control.h"
+#include "engine/runtime/run_recorder.h"
+
+namespace stagecraft::runtime {
+
+class StepKeeper {
+public:
+    StepKeeper(const engine::Plan& plan, Pipeline& pipeline, GradientChecker& checker, RunRecorder& recorder,
+               RunControl& control);
+
+    // Before the step, with time to compute. Failures go to the run's control.
+    void prepare(traces::Step step);
+    // After it.
+    void finish(traces::Step step, traces::Interval span);
+
+    [[nodiscard]] int completed() const { return completed_; }
+
+private:
+    const engine::Plan& plan_;
+    Pipeline& pipeline_;
+    GradientChecker& checker_;
+    RunRecorder& recorder_;
+    RunControl& control_;
+    int completed_ = 0;
+};
+
+} // namespace stagecraft::runtime

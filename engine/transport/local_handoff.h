@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hand-off between stages of one process: a box for every boundary tensor of a step, addressed by direction, receiving
+// stage and micro-batch. Putting is a move and one atomic store; nobody ever waits to put, so no schedule can deadlock
+// here that is legal. Each box is filled once and emptied once a step.
+//
+//   handoff.put({Direction::Forward, Stage{1}, i}, std::move(y), clock);          // sender's thread
+//   std::optional<Arrival<T>> x = handoff.take({Direction::Forward, Stage{1}, i}); // receiver's; none when cancelled
+#pragma once
+
+#include "engine/probe/clock.h"
+#include "engine/transport/spin_wait.h"
+#include "traces/base/ids.h"
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace stagecraft::runtime {
+
+enum class Direction : std::uint8_t { Forward, Backward };
+
+struct BoxAddress {
+    Direction direction = Direction::Forward;
+    traces::Stage receiver{};
+    traces::MicroBatch microbatch{};
+};
+
+template <class Payload>
+struct Arrival {
+    Payload payload{};
+    TimeNs available = 0; // when the receiver could have taken it
+};
+
+template <class Payload>
+class LocalHandoff {
+public:
+    LocalHandoff(int stages, int microbatches, int spins)
+        : microbatches_(static_cast<std::size_t>(microbatches)),
+          count_(2 * static_cast<std::size_t>(stages) * microbatches_), boxes_(new Box[count_]), spins_(spins)
+    {
+    }
+
+    // Returns the moment from which the receiver has it.
+    TimeNs put(const BoxAddress& address, Payload payload, const Clock& clock)
+    {
+        return put(address, std::move(payload), clock.now());
+    }
+    // The same with a moment that the caller decides: modelled transfers.
+    TimeNs put(const BoxAddress& address, Payload payload, TimeNs available)
+    {
+        Box& box = at(address);
+        box.arrival = {std::move(payload), available};
+        std::uint32_t expected = kEmpty;
+        if (box.state.compare_exchange_strong(expected, kFull, std::memory_order_acq_rel)) box.state.notify_one();
+        return available;
+    }
+
+    // Waits. No value once cancelled.
+    std::optional<Arrival<Payload>> take(const BoxAddress& address)
+    {
+        Box& box = at(address);
+        if (waitWhile(box.state, kEmpty, spins_) == kCancelled) return std::nullopt;
+        std::optional<Arrival<Payload>> arrival(std::move(box.arrival));
+        box.arrival = {};
+        std::uint32_t expected = kFull;
+        box.state.compare_exchange_strong(expected, kEmpty, std::memory_order_acq_rel);
+        return arrival;
+    }
+
+    [[nodiscard]] bool full(const BoxAddress& address) { return at(address).state.load(std::memory_order_acquire) == kFull; }
+    // When a full box became available; only the receiver may ask.
+    [[nodiscard]] TimeNs available(const BoxAddress& address) { return at(address).arrival.available; }
+
+    // Wakes every receiver; all later take() calls return nothing. What lies in boxes stays until destruction.
+    void cancel()
+    {
+        for (std::size_t i = 0; i < count_; ++i) {
+            boxes_[i].state.store(kCancelled, std::memory_order_release);
+            boxes_[i].state.notify_all();
+        }
+    }
+
+private:
+    static constexpr std::uint32_t kEmpty = 0;
+    static constexpr std::uint32_t kFull = 1;
+    static constexpr std::uint32_t kCancelled = 2;
+
+    struct alignas(64) Box {
+        std::atomic<std::uint32_t> state{kEmpty};
+        Arrival<Payload> arrival;
+    };
+
+    Box& at(const BoxAddress& address)
+    {
+        const std::size_t row = 2 * traces::index(address.receiver) + (address.direction == Direction::Forward ? 0 : 1);
+        return boxes_[row * microbatches_ + traces::index(address.microbatch)];
+    }
+
+    std::size_t microbatches_;
+    std::size_t count_;
+    std::unique_ptr<Box[]> boxes_;
+    int spins_;
+};
+
+} // namespace stagecraft::runtime
