@@ -35,11 +35,10 @@ ActionKind kindThatReaches(Fact fact)
     return ActionKind::None;
 }
 
+// Of a SEND or RECV.
 Milestone milestoneOf(const Action& action)
 {
-    Milestone milestone;
-    forEachGain(action, [&](const Milestone& gained) { milestone = gained; });
-    return milestone;
+    return *gainOf(action.work);
 }
 
 } // namespace
@@ -58,8 +57,9 @@ DryRun::DryRun(const Schedule& schedule, SendMode send)
 std::optional<DryRun::Obstacle> DryRun::obstacle(std::size_t rank) const
 {
     std::optional<Obstacle> found;
-    forEachNeed(shape_, next(rank), [&](const Milestone& need) {
-        if (!found && !reached_[slot(shape_, need)]) found = Obstacle{need, rankOf(shape_, need)};
+    forEachWork(next(rank), [&](const traces::Work& work) {
+        for (const Milestone& need : needsOf(shape_, work))
+            if (!found && !reached_[slot(shape_, need)]) found = Obstacle{need, rankOf(shape_, need)};
     });
     return found;
 }
@@ -78,7 +78,9 @@ std::optional<DryRun::Obstacle> DryRun::rendezvousObstacle(std::size_t rank) con
 
 void DryRun::advance(std::size_t rank)
 {
-    forEachGain(next(rank), [&](const Milestone& gain) { reached_[slot(shape_, gain)] = true; });
+    forEachWork(next(rank), [&](const traces::Work& work) {
+        if (const std::optional<Milestone> gain = gainOf(work)) reached_[slot(shape_, *gain)] = true;
+    });
     ++position_[rank];
 }
 

@@ -3,7 +3,7 @@
 // What an action waits for and what it brings about, in one place: the dependency rules that validator, lowering and
 // simulator share. A milestone is a fact about one (stage, micro-batch), such as "its forward is done".
 //
-//   forEachNeed(shape, action, [&](Milestone need) { ready = ready && reached[slot(shape, need)]; });
+//   for (const Milestone& need : needsOf(shape, work)) ready = ready && reached[slot(shape, need)];
 //
 // Rules (validate.h tells them for a user):
 //   F(s,i)  needs the activation of stage s-1: its forward, or with communication its receipt if that is another rank
@@ -14,7 +14,9 @@
 
 #include "engine/schedule/schedule.h"
 
+#include <array>
 #include <cstddef>
+#include <optional>
 
 namespace stagecraft::engine {
 
@@ -54,48 +56,59 @@ inline std::size_t slot(const ScheduleShape& shape, const Milestone& m)
            static_cast<std::size_t>(m.stage.value) * static_cast<std::size_t>(shape.microbatches) + index(m.microbatch);
 }
 
-template <class Visit>
-void forEachNeedOf(const ScheduleShape& shape, const traces::Work& work, Visit&& visit)
+// At most two milestones; an array that is returned by value, because these rules are the simulator's innermost loop.
+class MilestoneList {
+public:
+    void add(Milestone milestone) { items_[count_++] = milestone; }
+    [[nodiscard]] const Milestone* begin() const { return items_.data(); }
+    [[nodiscard]] const Milestone* end() const { return items_.data() + count_; }
+
+private:
+    std::array<Milestone, 2> items_{};
+    std::size_t count_ = 0;
+};
+
+inline MilestoneList needsOf(const ScheduleShape& shape, const traces::Work& work)
 {
     const Stage s = work.stage;
     const Stage before{s.value - 1};
     const Stage after{s.value + 1};
     const MicroBatch i = work.microbatch;
+    MilestoneList needs;
     switch (work.kind) {
     case ActionKind::Forward:
         if (s.value == 0) break;
-        if (shape.communicates && !shape.sameRank(before, s)) visit(Milestone{Fact::ForwardArrived, s, i});
-        else visit(Milestone{Fact::ForwardDone, before, i});
+        if (shape.communicates && !shape.sameRank(before, s)) needs.add({Fact::ForwardArrived, s, i});
+        else needs.add({Fact::ForwardDone, before, i});
         break;
     case ActionKind::Backward:
     case ActionKind::InputGrad:
-        visit(Milestone{Fact::ForwardDone, s, i});
+        needs.add({Fact::ForwardDone, s, i});
         if (s.value + 1 == shape.stages) break;
-        if (shape.communicates && !shape.sameRank(after, s)) visit(Milestone{Fact::BackwardArrived, s, i});
-        else visit(Milestone{Fact::BackwardDone, after, i});
+        if (shape.communicates && !shape.sameRank(after, s)) needs.add({Fact::BackwardArrived, s, i});
+        else needs.add({Fact::BackwardDone, after, i});
         break;
-    case ActionKind::WeightGrad: visit(Milestone{Fact::BackwardDone, s, i}); break;
-    case ActionKind::SendForward: visit(Milestone{Fact::ForwardDone, s, i}); break;
-    case ActionKind::SendBackward: visit(Milestone{Fact::BackwardDone, s, i}); break;
-    case ActionKind::RecvForward: visit(Milestone{Fact::ForwardSent, before, i}); break;
-    case ActionKind::RecvBackward: visit(Milestone{Fact::BackwardSent, after, i}); break;
+    case ActionKind::WeightGrad: needs.add({Fact::BackwardDone, s, i}); break;
+    case ActionKind::SendForward: needs.add({Fact::ForwardDone, s, i}); break;
+    case ActionKind::SendBackward: needs.add({Fact::BackwardDone, s, i}); break;
+    case ActionKind::RecvForward: needs.add({Fact::ForwardSent, before, i}); break;
+    case ActionKind::RecvBackward: needs.add({Fact::BackwardSent, after, i}); break;
     default: break;
     }
+    return needs;
 }
 
-template <class Visit>
-void forEachGainOf(const traces::Work& work, Visit&& visit)
+inline std::optional<Milestone> gainOf(const traces::Work& work)
 {
-    const auto gain = [&](Fact fact) { visit(Milestone{fact, work.stage, work.microbatch}); };
     switch (work.kind) {
-    case ActionKind::Forward: gain(Fact::ForwardDone); break;
+    case ActionKind::Forward: return Milestone{Fact::ForwardDone, work.stage, work.microbatch};
     case ActionKind::Backward:
-    case ActionKind::InputGrad: gain(Fact::BackwardDone); break;
-    case ActionKind::SendForward: gain(Fact::ForwardSent); break;
-    case ActionKind::SendBackward: gain(Fact::BackwardSent); break;
-    case ActionKind::RecvForward: gain(Fact::ForwardArrived); break;
-    case ActionKind::RecvBackward: gain(Fact::BackwardArrived); break;
-    default: break;
+    case ActionKind::InputGrad: return Milestone{Fact::BackwardDone, work.stage, work.microbatch};
+    case ActionKind::SendForward: return Milestone{Fact::ForwardSent, work.stage, work.microbatch};
+    case ActionKind::SendBackward: return Milestone{Fact::BackwardSent, work.stage, work.microbatch};
+    case ActionKind::RecvForward: return Milestone{Fact::ForwardArrived, work.stage, work.microbatch};
+    case ActionKind::RecvBackward: return Milestone{Fact::BackwardArrived, work.stage, work.microbatch};
+    default: return std::nullopt;
     }
 }
 
@@ -111,18 +124,6 @@ void forEachWork(const Action& action, Visit&& visit)
     ahead.kind = ActionKind::Forward;
     visit(ahead);
     visit(action.partner);
-}
-
-template <class Visit>
-void forEachNeed(const ScheduleShape& shape, const Action& action, Visit&& visit)
-{
-    forEachWork(action, [&](const traces::Work& work) { forEachNeedOf(shape, work, visit); });
-}
-
-template <class Visit>
-void forEachGain(const Action& action, Visit&& visit)
-{
-    forEachWork(action, [&](const traces::Work& work) { forEachGainOf(work, visit); });
 }
 
 // The rank that can bring a milestone about: for a receipt the receiving rank, else that of the stage.

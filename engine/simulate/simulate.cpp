@@ -90,7 +90,8 @@ private:
         trace_.info.microbatches = schedule_.microbatches;
         trace_.info.stageToRank = schedule_.stageToRank;
         for (std::size_t r = 0; r < ranks_.size(); ++r)
-            trace_.addLane({Rank{r}, LaneKind::Compute, 0, fmt::format("rank {}", r)});
+            trace_.reserveEdges(trace_.addLane({Rank{r}, LaneKind::Compute, 0, fmt::format("rank {}", r)}),
+                                schedule_.order[r].size());
     }
 
     // Weights and optimizer state are there from the start; series without bytes are left out.
@@ -116,6 +117,7 @@ private:
             }
             if (activations > 0) {
                 ranks_[r].activationSeries = trace_.memoryIndex(Rank{r}, MemoryClass::Activations);
+                trace_.reserveMemory(ranks_[r].activationSeries, schedule_.order[r].size() + 1);
                 trace_.addMemory(ranks_[r].activationSeries, 0, 0);
             }
         }
@@ -148,74 +150,92 @@ private:
         return need;
     }
 
-    bool step(std::size_t r, std::vector<std::size_t>& ready)
+    // Everything that the action waits for, with the moment at which the rank has it. False when something is not there.
+    bool gather(std::size_t r, const Work& work, TimeNs& begin)
     {
-        RankState& rank = ranks_[r];
-        const Action& action = schedule_.order[r][rank.position];
-        if (action.kind() == ActionKind::RecvForward || action.kind() == ActionKind::RecvBackward) return true;
-
-        std::array<Input, 4> inputs;
-        std::size_t inputCount = 0;
-        TimeNs begin = rank.clock;
-        bool blocked = false;
-        forEachNeed(shape_, action, [&](const Milestone& wanted) {
-            if (blocked) return;
+        for (const Milestone& wanted : needsOf(shape_, work)) {
             const Milestone need = source(wanted);
             const std::size_t at = slot(shape_, need);
             const Reached& reached = reached_[at];
             if (reached.at == kNever) {
-                rank.blockedOn = at;
-                blocked = true;
-                return;
+                ranks_[r].blockedOn = at;
+                return false;
             }
             const Rank from = rankOf(shape_, need);
             const TimeNs arrival = reached.at + (from == Rank{r} ? 0 : costs_.transfer);
             begin = std::max(begin, arrival);
             // an own forward is told by the rank's order; only the turn at the last stage is a hand-off
-            if (need.stage != action.stage() || need.stage.value + 1 == shape_.stages)
-                inputs[inputCount++] = {LaneId{from.value}, reached.slice, arrival};
-        });
-        if (blocked) return false;
-
-        if (traces::isCompute(action.kind())) {
-            const TimeNs end = begin + duration(action);
-            const SliceRef slice = trace_.append(LaneId{r}, {begin, end, action, traces::Step{0}, {}});
-            for (std::size_t k = 0; k < inputCount; ++k)
-                trace_.addEdge({EdgeKind::Data, {inputs[k].lane, inputs[k].slice}, slice, inputs[k].arrival});
-            rank.clock = end;
-            forEachWork(action, [&](const Work& work) { account(rank, work, begin, end); });
-            reach(action, end, slice.index, ready);
-        } else {
-            // SEND: the slice that made it is what the receiver's edge names
-            const Milestone made{action.kind() == ActionKind::SendForward ? Fact::ForwardDone : Fact::BackwardDone,
-                                 action.stage(), action.microbatch()};
-            const bool sends = action.kind() == ActionKind::SendForward || action.kind() == ActionKind::SendBackward;
-            reach(action, begin, sends ? reached_[slot(shape_, made)].slice : 0, ready);
+            if (need.stage != work.stage || need.stage.value + 1 == shape_.stages)
+                inputs_[inputCount_++] = {LaneId{from.value}, reached.slice, arrival};
         }
         return true;
     }
 
-    void reach(const Action& action, TimeNs at, std::uint32_t slice, std::vector<std::size_t>& ready)
+    bool step(std::size_t r, std::vector<std::size_t>& ready)
     {
-        forEachGain(action, [&](const Milestone& gain) {
-            const std::size_t place = slot(shape_, gain);
-            reached_[place] = {at, slice};
-            const bool ahead = gain.fact == Fact::ForwardDone || gain.fact == Fact::ForwardSent;
-            const bool back = gain.fact == Fact::BackwardDone || gain.fact == Fact::BackwardSent;
-            if (!ahead && !back) return;
-            const std::int32_t neighbour = gain.stage.value + (ahead ? 1 : -1);
-            if (neighbour < 0 || neighbour >= shape_.stages) return;
-            const Rank to = shape_.stageToRank[neighbour];
-            const Rank from = shape_.stageToRank[index(gain.stage)];
-            const bool leaves = shape_.communicates ? gain.fact == Fact::ForwardSent || gain.fact == Fact::BackwardSent
-                                                    : to != from;
-            if (leaves && costs_.transfer > 0) transferSlice(from, ahead, gain, at);
-            RankState& waiter = ranks_[index(to)];
-            if (waiter.blockedOn == place) {
-                waiter.blockedOn = kNowhere;
-                ready.push_back(index(to));
-            }
+        RankState& rank = ranks_[r];
+        const Action& action = schedule_.order[r][rank.position];
+        if (action.kind() == ActionKind::RecvForward || action.kind() == ActionKind::RecvBackward) return true;
+        inputCount_ = 0;
+        TimeNs begin = rank.clock;
+        if (action.kind() != ActionKind::Overlap) {
+            if (!gather(r, action.work, begin)) return false;
+            execute(r, action, begin, ready);
+            return true;
+        }
+        bool there = true;
+        forEachWork(action, [&](const Work& work) { there = there && gather(r, work, begin); });
+        if (there) execute(r, action, begin, ready);
+        return there;
+    }
+
+    void execute(std::size_t r, const Action& action, TimeNs begin, std::vector<std::size_t>& ready)
+    {
+        if (!traces::isCompute(action.kind())) {
+            // SEND: the slice that made it is what the receiver's edge names
+            const Milestone made{action.kind() == ActionKind::SendForward ? Fact::ForwardDone : Fact::BackwardDone,
+                                 action.stage(), action.microbatch()};
+            const bool sends = action.kind() == ActionKind::SendForward || action.kind() == ActionKind::SendBackward;
+            reach(action.work, begin, sends ? reached_[slot(shape_, made)].slice : 0, ready);
+            return;
+        }
+        RankState& rank = ranks_[r];
+        const TimeNs end = begin + duration(action);
+        const SliceRef slice = trace_.append(LaneId{r}, {begin, end, action, traces::Step{0}, {}});
+        for (std::size_t k = 0; k < inputCount_; ++k)
+            trace_.addEdge({EdgeKind::Data, {inputs_[k].lane, inputs_[k].slice}, slice, inputs_[k].arrival});
+        rank.clock = end;
+        if (action.kind() != ActionKind::Overlap) {
+            account(rank, action.work, begin, end);
+            reach(action.work, end, slice.index, ready);
+            return;
+        }
+        forEachWork(action, [&](const Work& work) {
+            account(rank, work, begin, end);
+            reach(work, end, slice.index, ready);
         });
+    }
+
+    void reach(const Work& work, TimeNs at, std::uint32_t slice, std::vector<std::size_t>& ready)
+    {
+        const std::optional<Milestone> gain = gainOf(work);
+        if (!gain) return;
+        const std::size_t place = slot(shape_, *gain);
+        reached_[place] = {at, slice};
+        const bool ahead = gain->fact == Fact::ForwardDone || gain->fact == Fact::ForwardSent;
+        const std::int32_t neighbour = gain->stage.value + (ahead ? 1 : -1);
+        if (neighbour < 0 || neighbour >= shape_.stages) return;
+        const Rank to = shape_.stageToRank[neighbour];
+        if (costs_.transfer > 0) {
+            const Rank from = shape_.stageToRank[index(gain->stage)];
+            const bool sent = gain->fact == Fact::ForwardSent || gain->fact == Fact::BackwardSent;
+            if (shape_.communicates ? sent : to != from) transferSlice(from, ahead, *gain, at);
+        }
+        RankState& waiter = ranks_[index(to)];
+        if (waiter.blockedOn == place) {
+            waiter.blockedOn = kNowhere;
+            ready.push_back(index(to));
+        }
     }
 
     void transferSlice(Rank from, bool ahead, const Milestone& what, TimeNs begin)
@@ -276,6 +296,8 @@ private:
     std::vector<Reached> reached_;
     std::vector<RankState> ranks_;
     std::vector<bool> gradientHeld_;
+    std::array<Input, 4> inputs_{}; // of the action at hand: an overlapped pair has up to four
+    std::size_t inputCount_ = 0;
     Trace trace_;
 };
 

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/traces/staircase.h"
+#include "tests/traces/sample_trace.h"
+#include "tests/traces/temporary_folder.h"
 #include "traces/format/journal.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <random>
 
 namespace stagecraft::traces {
 namespace {
 
+using test::sample;
+using test::spill;
+using test::TemporaryFolder;
 using testing::HasSubstr;
 using testing::SizeIs;
 
@@ -81,45 +84,6 @@ std::vector<Record> readWhole(std::string_view bytes)
     EXPECT_EQ(reader.pendingBytes(), 0u);
     return records;
 }
-
-Trace sample()
-{
-    Trace trace = test::staircase({"0F0 0F1 .   0B0 0B1 0OPTIMIZER", ".   1F0 1B0 1F1 1B1 1OPTIMIZER"}, {.latency = 10});
-    trace.info.title = "sample";
-    const LaneId extra = trace.addLane({.rank = Rank{1}, .kind = LaneKind::Stream, .depth = 0, .name = "loader"});
-    trace.append(extra, {.begin = 100, .end = 200, .text = trace.intern("load")});
-    trace.append(extra, {.begin = 200, .end = 300, .text = trace.intern("copy")});
-    for (int t = 0; t < 5; ++t) trace.addMemory(Rank{1}, MemoryClass::Activations, t * 1000, 64 * (t % 3));
-    trace.addMemory(Rank{0}, MemoryClass::Weights, 0, 4096);
-    trace.addStep({.step = Step{0}, .span = {0, 6000}, .loss = 2.5});
-    trace.addPause({2500, 2600});
-    trace.addNote("a note");
-    trace.addLostEvents(3);
-    return trace;
-}
-
-class TemporaryFolder {
-public:
-    TemporaryFolder()
-    {
-        std::string name = (std::filesystem::temp_directory_path() / "stagecraft.XXXXXX").string();
-        path_ = ::mkdtemp(name.data());
-    }
-    ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-    TemporaryFolder(const TemporaryFolder&) = delete;
-    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-    [[nodiscard]] std::filesystem::path file(const std::string& name) const { return path_ / name; }
-    [[nodiscard]] std::size_t entries() const
-    {
-        return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
-    }
-
-private:
-    std::filesystem::path path_;
-};
-
-void spill(const std::filesystem::path& file, std::string_view bytes) { std::ofstream(file, std::ios::binary) << bytes; }
 
 TEST(Journal, GivesEveryRecordBackUnchanged) { EXPECT_EQ(readWhole(journalOf(everyRecord())), everyRecord()); }
 

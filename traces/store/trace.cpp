@@ -86,6 +86,12 @@ void Trace::addMemory(std::size_t series, TimeNs time, Bytes value)
     target.value.push_back(value);
 }
 
+void Trace::reserveMemory(std::size_t series, std::size_t count)
+{
+    memory_[series].time.reserve(count);
+    memory_[series].value.reserve(count);
+}
+
 void Trace::addMemory(Rank rank, MemoryClass memory, TimeNs time, Bytes value)
 {
     addMemory(memoryIndex(rank, memory), time, value);

@@ -105,6 +105,9 @@ public:
     // The same for a writer of many points: memoryIndex() makes the series if need be and stays valid.
     std::size_t memoryIndex(Rank rank, MemoryClass memory);
     void addMemory(std::size_t series, TimeNs time, Bytes value);
+    // Room for what a writer knows will come.
+    void reserveEdges(LaneId consumer, std::size_t count) { edges_[index(consumer)].reserve(count); }
+    void reserveMemory(std::size_t series, std::size_t count);
     void addStep(const StepSpan& step); // replaces the span of a step already known
     void addPause(Interval pause) { pauses_.push_back(pause); }
     void addNote(std::string note) { notes_.push_back(std::move(note)); } // what a reader of the trace must know

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/traces/sample_trace.h"
+#include "tests/traces/temporary_folder.h"
+#include "traces/format/csv.h"
+#include "traces/format/trace_file.h"
+#include "traces/format/trace_records.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stagecraft::traces {
+namespace {
+
+using test::sample;
+using test::slurp;
+using test::spill;
+using test::TemporaryFolder;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string loadError(const std::filesystem::path& file)
+{
+    const Expected<Trace> loaded = loadTrace(file);
+    return loaded.ok() ? "loaded" : loaded.error().message;
+}
+std::string saveError(const std::filesystem::path& file)
+{
+    const Expected<void> saved = saveTrace(sample(), file);
+    return saved.ok() ? "saved" : saved.error().message;
+}
+
+TEST(TraceFile, IsWrittenAndReadByItsExtension)
+{
+    const TemporaryFolder folder;
+    for (const char* name : {"a.strace", "a.json", "a.json.gz", "A.JSON.GZ"}) {
+        ASSERT_EQ(saveError(folder.file(name)), "saved");
+        const Expected<Trace> loaded = loadTrace(folder.file(name));
+        ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+        EXPECT_EQ(loaded.value().sliceCount(), sample().sliceCount());
+        EXPECT_EQ(loaded.value().edgeCount(), sample().edgeCount());
+    }
+    EXPECT_THAT(slurp(folder.file("a.strace")), StartsWith("STRACE1"));
+    EXPECT_THAT(slurp(folder.file("a.json")), StartsWith("{"));
+    EXPECT_THAT(slurp(folder.file("a.json.gz")), StartsWith("\x1f\x8b"));
+    EXPECT_EQ(folder.entries(), 4u);
+}
+
+TEST(TraceFile, ListsTheExtensionsItKnows)
+{
+    EXPECT_THAT(saveError("trace.txt"), AllOf(HasSubstr("trace.txt"), HasSubstr(".strace, .json, .json.gz and .csv")));
+    EXPECT_THAT(loadError("trace"), HasSubstr(".strace, .json and .json.gz"));
+    EXPECT_THAT(loadError("trace.csv"), HasSubstr("written only"));
+}
+
+TEST(TraceFile, NamesTheFileAndTheReason)
+{
+    const TemporaryFolder folder;
+    EXPECT_THAT(loadError(folder.file("none.json")), AllOf(HasSubstr("none.json"), HasSubstr("does not exist")));
+    std::filesystem::create_directory(folder.file("folder.json"));
+    EXPECT_THAT(loadError(folder.file("folder.json")), HasSubstr("it is a folder"));
+    spill(folder.file("other.json"), R"({"traceEvents":[]})");
+    EXPECT_THAT(loadError(folder.file("other.json")), AllOf(HasSubstr("other.json"), HasSubstr("other tools")));
+    ASSERT_EQ(saveError(folder.file("whole.json.gz")), "saved");
+    spill(folder.file("cut.json.gz"), slurp(folder.file("whole.json.gz")).substr(0, 300));
+    EXPECT_THAT(loadError(folder.file("cut.json.gz")), AllOf(HasSubstr("cut.json.gz"), HasSubstr("cut off")));
+    for (const char* name : {"nowhere/a.json", "nowhere/a.json.gz", "nowhere/a.csv"})
+        EXPECT_THAT(saveError(folder.file(name)), AllOf(HasSubstr("nowhere"), HasSubstr("does not exist; create it")));
+}
+
+TEST(TraceFile, KeepsTheOldFileWhenTheNewOneCannotBeWritten)
+{
+    const TemporaryFolder folder;
+    std::filesystem::create_symlink("/dev/full", folder.file("full.json"));
+    EXPECT_THAT(saveError(folder.file("full.json")), HasSubstr("the disk is full"));
+    EXPECT_TRUE(std::filesystem::is_symlink(folder.file("full.json")));
+    EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST(TraceFile, ReadsGzipWhateverTheNameSays)
+{
+    const TemporaryFolder folder;
+    ASSERT_EQ(saveError(folder.file("a.json.gz")), "saved");
+    std::filesystem::rename(folder.file("a.json.gz"), folder.file("b.json"));
+    EXPECT_EQ(loadError(folder.file("b.json")), "loaded");
+}
+
+TEST(Csv, HoldsOneRowAnAction)
+{
+    Trace trace = test::staircase({"0F0 - 0OPTIMIZER", "."});
+    const LaneId stream = trace.addLane({.rank = Rank{1}, .kind = LaneKind::Stream, .depth = 0, .name = ""});
+    trace.append(stream, {.begin = -5, .end = 10, .step = Step{2}, .text = trace.intern("a \"b\", c")});
+    std::string text;
+    writeCsv(trace, [&](std::string_view bytes) { text.append(bytes); });
+    EXPECT_EQ(text, "step,rank,lane,stage,microbatch,action,kind,begin_ns,end_ns,duration_ns\r\n"
+                    "0,0,compute,0,0,0F0,F,0,2000,2000\r\n"
+                    "0,0,compute,0,,0OPTIMIZER,OPTIMIZER,2000,3000,1000\r\n"
+                    "2,1,stream,,,\"a \"\"b\"\", c\",,-5,10,15\r\n");
+}
+
+} // namespace
+} // namespace stagecraft::traces
