@@ -30,8 +30,7 @@ public:
     [[nodiscard]] traces::Rank rank() const { return rank_; }
     [[nodiscard]] const std::vector<MemoryPoint>& points() const { return points_; }
     [[nodiscard]] traces::Bytes at(traces::TimeNs t) const; // 0 before the first point
-    // First point that holds the most bytes within [begin, end), the value carried into it included; bytes 0 where none.
-    [[nodiscard]] MemoryPoint peak(traces::Interval within) const;
+    [[nodiscard]] MemoryPoint highest() const; // the first of the points with the most bytes; 0 bytes where there is none
 
 private:
     traces::Rank rank_;
@@ -39,6 +38,7 @@ private:
     std::array<std::size_t, traces::kMemoryClassCount> read_{};
     std::array<traces::Bytes, traces::kMemoryClassCount> current_{};
     std::vector<MemoryPoint> points_;
+    std::size_t highest_ = 0;
 };
 
 } // namespace stagecraft::ui

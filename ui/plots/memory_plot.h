@@ -4,7 +4,7 @@
 // stacked, with its peak marked. Replots at most once per event-loop turn.
 //
 //   MemoryPlot memory(scene);
-//   memory.setHeaderWidth(timeline.headerWidth());
+//   memory.setMargins(timeline.headerWidth(), timeline.rightMargin());
 //   connect(&timeline, &TimelineWidget::hoverTimeChanged, &memory, &MemoryPlot::setHoverTime);
 #pragma once
 
@@ -12,17 +12,21 @@
 #include "ui/theme/theme.h"
 #include "ui/timeline/timeline_scene.h"
 
+#include <QSharedPointer>
 #include <QWidget>
 
-#include <map>
 #include <optional>
+#include <vector>
 
 class QCustomPlot;
+class QCPGraph;
 class QCPItemStraightLine;
 class QCPItemText;
 class QCPItemTracer;
 
 namespace stagecraft::ui {
+
+class TimeTicker;
 
 class MemoryPlot : public QWidget {
     Q_OBJECT
@@ -31,8 +35,7 @@ public:
     explicit MemoryPlot(TimelineScene& scene, QWidget* parent = nullptr);
 
     void setTheme(const Theme& theme);
-    void setHeaderWidth(double width);  // the left margin, so that times lie under each other
-    void setRightMargin(double width);  // and the right one, for the timeline's scroll bar
+    void setMargins(double left, double right); // TimelineWidget's headerWidth() and rightMargin(), to align with it
     [[nodiscard]] std::optional<traces::Rank> rank() const { return rank_; }
     [[nodiscard]] QCustomPlot& plot() { return *plot_; } // for exports and tests
 
@@ -47,28 +50,39 @@ signals:
     void movedByUser();
 
 protected:
+    void resizeEvent(QResizeEvent* event) override;
     bool eventFilter(QObject* watched, QEvent* event) override;
 
 private:
-    void rebuild();
-    void addData();
+    struct Curve {
+        MemoryCurve sum;
+        QCPGraph* graph = nullptr;
+        QString name;
+    };
+
+    void rebuild(); // curves of another choice or source
+    void addData(); // the same curves, longer
+    void addReferenceData(Curve& curve);
+    void addPrediction();
     void showRange();
-    void fitBytes();
     void showHover();
     void markPeak();
-    void queueReplot();
+    void replot();
+    [[nodiscard]] const traces::Trace* trace() const; // whose memory is shown: the reference's
+    [[nodiscard]] traces::TimeNs shift() const;
 
     TimelineScene& scene_;
     Theme theme_;
     std::optional<traces::Rank> rank_;
     std::optional<traces::TimeNs> hoverTime_;
     QCustomPlot* plot_;
+    QSharedPointer<TimeTicker> timeTicker_;
     QCPItemStraightLine* cursor_;
-    QCPItemText* cursorText_;
     QCPItemTracer* peak_;
     QCPItemText* peakText_;
-    QCPItemText* emptyText_;
-    std::vector<MemoryCurve> curves_;
+    QCPItemText* note_; // in place of curves, where there are none
+    std::vector<Curve> curves_;
+    QCPGraph* prediction_ = nullptr; // the other source's total for the chosen rank
     double panX_ = 0;
     bool panning_ = false;
 };

@@ -29,8 +29,9 @@ private:
     std::vector<traces::Gap> gaps_;
 };
 
-// Works out a step when it is first asked for, and again when its number of slices has changed. Steps with more than
-// kMostSlices are left out: they take longer than a frame, and no picture shows their gaps one by one.
+// Works out a step when it is first asked for, and again when it has grown or is finished: by any slice while it is small,
+// by a noticeable part when it is large, so that a long step costs no more per slice than a short one. Steps with more
+// than kMostSlices are left out: they take longer than a frame, and no picture shows their gaps one by one.
 class StepAnalyses {
 public:
     static constexpr std::size_t kMostSlices = 200'000;
@@ -40,12 +41,13 @@ public:
 
 private:
     struct Kept {
-        std::size_t slicesAtGaps = 0;
-        std::size_t slicesAtFigures = 0;
-        bool finishedAtGaps = false;
+        StepPlace gapsAt;    // how far the step had come
+        StepPlace figuresAt;
         GapTable gaps;
         std::optional<traces::StepFigures> figures;
     };
+    static bool isCurrent(const StepPlace& kept, const StepPlace& now);
+
     std::map<traces::Step, Kept> kept_;
 };
 

@@ -7,7 +7,7 @@
 #include "ui/theme/theme.h"
 #include "ui/timeline/timeline_scene.h"
 
-#include <QPixmap>
+#include <QImage>
 #include <QWidget>
 
 namespace stagecraft::ui {
@@ -19,14 +19,15 @@ public:
     explicit OverviewStrip(TimelineScene& scene, QWidget* parent = nullptr);
 
     void setTheme(const Theme& theme);
-    void setHeaderWidth(double width); // so that it aligns with the timeline below
+    void setMargins(double left, double right); // TimelineWidget's headerWidth() and rightMargin(), to align with it
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override;
 
 signals:
-    void movedByUser(); // the timeline stops following
+    void movedByUser();
 
 protected:
+    bool event(QEvent* event) override;
     void paintEvent(QPaintEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
     void mousePressEvent(QMouseEvent* event) override;
@@ -37,8 +38,9 @@ protected:
     void keyPressEvent(QKeyEvent* event) override;
 
 private:
-    enum class Part : std::uint8_t { None, LeftEdge, RightEdge, Inside, New };
+    enum class Part : std::uint8_t { None, LeftEdge, RightEdge, Inside, Beside };
 
+    [[nodiscard]] QRectF strip() const;
     [[nodiscard]] TimeMapping mapping() const; // of everything
     [[nodiscard]] QRectF handle() const;
     [[nodiscard]] Part partAt(QPointF pos) const;
@@ -46,11 +48,13 @@ private:
 
     TimelineScene& scene_;
     Theme theme_;
-    double headerWidth_ = 0;
-    QPixmap picture_;
+    double left_ = 0;
+    double right_ = 0;
+    QImage picture_;
     bool pictureValid_ = false;
     Part drag_ = Part::None;
     double pressX_ = 0;
+    double lastX_ = 0;
     TimeRange pressRange_;
 };
 

@@ -13,15 +13,17 @@ struct StepPlace {
     traces::Step step{};
     traces::Interval span; // first begin to last end, transfers included
     std::size_t slices = 0;
-    bool finished = false; // its span was recorded
+    bool finished = false; // nothing more is added to it
 
     bool operator==(const StepPlace&) const = default;
 };
 
+enum class Growth : std::uint8_t { Closed, Growing };
+
 class StepTable {
 public:
     StepTable() = default;
-    explicit StepTable(const traces::Trace& trace);
+    explicit StepTable(const traces::Trace& trace, Growth growth = Growth::Closed);
 
     [[nodiscard]] const std::vector<StepPlace>& all() const { return places_; } // by step
     [[nodiscard]] bool empty() const { return places_.empty(); }

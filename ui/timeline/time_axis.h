@@ -42,7 +42,8 @@ public:
     // Parts of one gesture: those without a step in between are one entry of the history.
     void zoom(double factor, traces::TimeNs anchor); // below 1: closer; the anchor keeps its place
     void pan(double ns);
-    void follow(traces::TimeNs newest); // same length, with the newest moment near the right end; never in the history
+    // The newest moment near the right end of a view of this length (ns); never in the history.
+    void follow(traces::TimeNs newest, double length);
 
     [[nodiscard]] bool canGoBack() const { return !past_.empty(); }
     [[nodiscard]] bool canGoForward() const { return !future_.empty(); }

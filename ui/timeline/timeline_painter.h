@@ -14,6 +14,7 @@
 
 #include "ui/theme/theme.h"
 #include "ui/timeline/lane_layout.h"
+#include "ui/timeline/time_ticks.h"
 #include "ui/timeline/timeline_item.h"
 #include "ui/timeline/timeline_scene.h"
 
@@ -21,11 +22,12 @@
 #include <QRectF>
 
 #include <memory>
-#include <optional>
 
 class QPainter;
 
 namespace stagecraft::ui {
+
+inline constexpr double kTickPixels = 90; // least distance of two ticks, here and in the plots below
 
 enum class Surface : std::uint8_t {
     Pixels, // a raster device: lanes are composed as one image
@@ -37,7 +39,6 @@ struct TimelineView {
     TimeRange range;   // visible, shown time
     double scroll = 0; // of the lanes, downwards
     TimelineItem selection{};
-    std::optional<traces::Interval> measurement{};
     Surface surface = Surface::Pixels;
     double deviceRatio = 1; // pixels per unit, for Pixels
 };
@@ -63,15 +64,18 @@ public:
     void paint(QPainter& painter, const TimelineScene& scene, const LaneLayout& layout, const TimelineView& view);
 
 private:
-    class LaneImages;
+    struct Work; // buffers kept between frames
 
     void measureFont();
+    void paintLanes(QPainter& painter, const TimelineScene& scene, const LaneLayout& layout, const TimelineView& view,
+                    const TimeTicks& ticks);
+    void paintMarks(QPainter& painter, const TimelineScene& scene, const LaneLayout& layout, const TimelineView& view) const;
 
     Theme theme_;
     QFont font_;
     double headerWidth_ = 0;
     double rulerHeight_ = 0;
-    std::unique_ptr<LaneImages> images_;
+    std::unique_ptr<Work> work_;
 };
 
 } // namespace stagecraft::ui

@@ -21,6 +21,7 @@
 #include <optional>
 #include <vector>
 
+class QPainter;
 class QScrollBar;
 class QToolButton;
 
@@ -54,8 +55,9 @@ public:
 
     [[nodiscard]] bool following() const { return following_; }
     [[nodiscard]] const FoldedRanks& folded() const { return folded_; }
-    [[nodiscard]] const LaneLayout& layout() const { return layout_; }
+    [[nodiscard]] const LaneLayout& laneLayout() const { return layout_; }
     [[nodiscard]] double headerWidth() const { return painter_.headerWidth(); } // plots below align with it
+    [[nodiscard]] double rightMargin() const;                                 // room of the scroll bar
     [[nodiscard]] TimeMapping mapping() const; // shown time <-> x of this widget
     [[nodiscard]] TimelineItem itemAt(QPointF pos) const;
 
@@ -85,6 +87,7 @@ signals:
 
 protected:
     bool event(QEvent* event) override;
+    void contextMenuEvent(QContextMenuEvent* event) override;
     void paintEvent(QPaintEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
     void wheelEvent(QWheelEvent* event) override;
@@ -94,8 +97,6 @@ protected:
     void mouseDoubleClickEvent(QMouseEvent* event) override;
     void leaveEvent(QEvent* event) override;
     void keyPressEvent(QKeyEvent* event) override;
-    void focusInEvent(QFocusEvent* event) override;
-    void focusOutEvent(QFocusEvent* event) override;
     void changeEvent(QEvent* event) override;
 
 private:
@@ -110,11 +111,18 @@ private:
     void setHovered(const TimelineItem& item);
     void setMeasurement(std::optional<traces::Interval> measurement);
     void scrollTo(const TimelineItem& item);
-    void userMoved(); // stops following
-    bool pressInHeader(QPointF pos);
+    void followNewest();
+    void zoomBy(double factor);
+    void panBy(double share); // of the view
+    void stepTo(int direction);
+    void followEdge(int direction);
+    bool toggleFoldAt(QPointF pos);
+    void paintPicture();
+    void paintEmptyState(QPainter& painter) const;
+    void endDrag(QPointF pos);
+    [[nodiscard]] QRectF area() const; // without the scroll bar
     [[nodiscard]] QRectF lanesRect() const;
     [[nodiscard]] double scroll() const;
-    [[nodiscard]] QString tipFor(const TimelineItem& item) const;
 
     TimelineScene& scene_;
     TimelinePainter painter_;
@@ -123,6 +131,7 @@ private:
     TimelineItem selection_;
     TimelineItem hovered_;
     std::optional<traces::Interval> measurement_;
+    std::optional<traces::TimeNs> otherHover_; // cursor of another view
     QString emptyHeadline_;
     QString emptyHint_;
 
@@ -133,8 +142,7 @@ private:
     Drag drag_ = Drag::None;
     QPointF pressPos_;
     QPointF lastPos_;
-    Qt::MouseButton pressButton_ = Qt::NoButton;
-    Qt::KeyboardModifiers pressModifiers_;
+    Drag wanted_ = Drag::None; // what the pressed button and keys make of a drag
 
     HoverLayer* hover_;
     QScrollBar* scrollBar_;

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/export/timeline_export.h"
+
+#include "ui/export/timeline_sheet.h"
+
+#include <QBuffer>
+#include <QFileInfo>
+#include <QImage>
+#include <QPainter>
+#include <QPdfWriter>
+#include <QSaveFile>
+#include <QSvgGenerator>
+
+#include <functional>
+
+namespace stagecraft::ui {
+namespace {
+
+using traces::Error;
+using traces::Expected;
+
+constexpr int kLargestSide = 32'000; // of an image, in pixels: what image readers commonly take
+
+Expected<QByteArray> png(TimelineSheet& sheet, double scale)
+{
+    const QSize pixels = (sheet.size() * scale).toSize();
+    if (pixels.width() > kLargestSide || pixels.height() > kLargestSide)
+        return Error{"an image of " + std::to_string(pixels.width()) + " x " + std::to_string(pixels.height()) +
+                     " pixels is too large; choose a smaller width or scale, or an .svg or .pdf file"};
+    QImage image(pixels, QImage::Format_RGB32);
+    if (image.isNull()) return Error{"no memory for an image of this size; choose a smaller width or scale"};
+    image.setDevicePixelRatio(scale);
+    {
+        QPainter painter(&image);
+        sheet.paint(painter, Surface::Pixels, scale);
+    }
+    QBuffer buffer;
+    buffer.open(QIODevice::WriteOnly);
+    if (!image.save(&buffer, "PNG")) return Error{"the image could not be encoded as PNG"};
+    return buffer.data();
+}
+
+Expected<QByteArray> svg(TimelineSheet& sheet)
+{
+    QBuffer buffer;
+    buffer.open(QIODevice::WriteOnly);
+    QSvgGenerator generator;
+    generator.setOutputDevice(&buffer);
+    generator.setSize(sheet.size().toSize());
+    generator.setViewBox(QRectF(QPointF(0, 0), sheet.size()));
+    generator.setTitle(sheet.title());
+    generator.setDescription(QStringLiteral("Pipeline timeline, drawn by Stagecraft"));
+    generator.setResolution(96);
+    QPainter painter;
+    if (!painter.begin(&generator)) return Error{"the picture could not be drawn as SVG"};
+    sheet.paint(painter, Surface::Vector, 1);
+    painter.end();
+    return buffer.data();
+}
+
+Expected<QByteArray> pdf(TimelineSheet& sheet)
+{
+    constexpr int kDotsPerInch = 288;
+    constexpr double kUnitsPerInch = 96;
+    QBuffer buffer;
+    buffer.open(QIODevice::WriteOnly);
+    QPdfWriter writer(&buffer);
+    writer.setTitle(sheet.title());
+    writer.setCreator(QStringLiteral("Stagecraft"));
+    writer.setResolution(kDotsPerInch);
+    writer.setPageSize(QPageSize(sheet.size() * 72 / kUnitsPerInch, QPageSize::Point, QString(), QPageSize::ExactMatch));
+    writer.setPageMargins(QMarginsF(0, 0, 0, 0));
+    QPainter painter;
+    if (!painter.begin(&writer)) return Error{"the picture could not be drawn as PDF"};
+    painter.scale(kDotsPerInch / kUnitsPerInch, kDotsPerInch / kUnitsPerInch);
+    sheet.paint(painter, Surface::Vector, 1);
+    painter.end();
+    return buffer.data();
+}
+
+Expected<void> write(const QByteArray& bytes, const QString& file)
+{
+    QSaveFile target(file);
+    if (!target.open(QIODevice::WriteOnly) || target.write(bytes) != bytes.size() || !target.commit())
+        return Error{"cannot be written: " + target.errorString().toStdString()};
+    return {};
+}
+
+} // namespace
+
+Expected<void> exportTimeline(const std::vector<TraceSource>& sources, const ExportOptions& options, const QString& file)
+{
+    const std::string name = file.toStdString();
+    const QString ending = QFileInfo(file).suffix().toLower();
+    if (ending != QLatin1String("png") && ending != QLatin1String("svg") && ending != QLatin1String("pdf"))
+        return Error{"the ending chooses the form of the picture: use .png, .svg or .pdf"}.in(name);
+    TimelineSheet sheet(sources, options);
+    if (sheet.empty()) return Error{"there is nothing to draw: the trace has no slices"}.in(name);
+    const Expected<QByteArray> bytes = ending == QLatin1String("png")   ? png(sheet, options.scale)
+                                       : ending == QLatin1String("svg") ? svg(sheet)
+                                                                        : pdf(sheet);
+    if (!bytes.ok()) return bytes.error().in(name);
+    if (auto written = write(bytes.value(), file); !written.ok()) return written.error().in(name);
+    return {};
+}
+
+} // namespace stagecraft::ui

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Geometry cut to a rectangle, for paint devices that do not clip (Qt's SVG generator).
+#pragma once
+
+#include <QLineF>
+#include <QPainterPath>
+#include <QRectF>
+
+#include <optional>
+#include <vector>
+
+namespace stagecraft::ui {
+
+// The part of a line within a rectangle (Liang and Barsky).
+std::optional<QLineF> clippedLine(const QLineF& line, const QRectF& rect);
+
+// A path as the pieces of line that lie within a rectangle.
+std::vector<QLineF> clippedPath(const QPainterPath& path, const QRectF& rect);
+
+} // namespace stagecraft::ui

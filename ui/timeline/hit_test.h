@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What lies at a point of the timeline. Pure: no widget.
+#pragma once
+
+#include "ui/timeline/arrow_painter.h"
+#include "ui/timeline/lane_layout.h"
+#include "ui/timeline/timeline_item.h"
+
+#include <QPointF>
+#include <QString>
+
+namespace stagecraft::ui {
+
+// Slices are hit from this many pixels beside them too, so that thin ones can be pointed at.
+inline constexpr double kHitTolerance = 2;
+
+// `pos` and `areas` in the same coordinates. A gap where a rank idles within a step, none outside every lane.
+TimelineItem itemAt(const TimelineScene& scene, const LaneLayout& layout, const ArrowAreas& areas, QPointF pos);
+
+// Some lines of rich text about an item: what it is, where, how long, and why.
+QString itemText(const TimelineScene& scene, const TimelineItem& item);
+
+} // namespace stagecraft::ui

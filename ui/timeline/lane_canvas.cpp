@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/timeline/lane_canvas.h"
+
+#include "ui/theme/contrast.h"
+#include "ui/timeline/time_ticks.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+namespace stagecraft::ui {
+namespace {
+
+constexpr double kLargestRadius = 3;
+constexpr int kHatchPeriod = 7;
+constexpr double kLabelPadding = 3;
+constexpr double kFullLabel = 120; // narrower blocks never have room for a full label
+
+QRgb blend(QRgb under, QRgb over, double share)
+{
+    const auto channel = [share](int a, int b) { return static_cast<int>(a + (b - a) * share + 0.5); };
+    return qRgb(channel(qRed(under), qRed(over)), channel(qGreen(under), qGreen(over)), channel(qBlue(under), qBlue(over)));
+}
+
+// One pixel stays free between touching blocks, as soon as they are wide enough to spare it.
+double blockRight(const SweepBlock& block, double ratio)
+{
+    const double spare = (block.right - block.left) / ratio - LaneSweep::kBlockPixels;
+    return block.right - ratio * std::clamp(spare / 3, 0.0, 1.0);
+}
+
+} // namespace
+
+void LaneCanvas::begin(QSize pixels, double deviceRatio, const Theme& theme, std::vector<int> grid)
+{
+    if (image_.size() != pixels) image_ = QImage(pixels, QImage::Format_RGB32);
+    ratio_ = deviceRatio;
+    theme_ = theme;
+    grid_ = std::move(grid);
+    row_.resize(static_cast<std::size_t>(pixels.width()));
+    image_.fill(theme.base);
+}
+
+std::vector<QRgb> LaneCanvas::composeRow(const LaneSweep& sweep, const LaneStyle& style, QRgb ground)
+{
+    std::vector<QRgb> row(sweep.columns().size(), ground);
+    compose(row, sweep, style, 1);
+    return row;
+}
+
+void LaneCanvas::compose(std::vector<QRgb>& row, const LaneSweep& sweep, const LaneStyle& style, double ratio)
+{
+    const auto columns = sweep.columns();
+    for (std::size_t x = 0; x < row.size(); ++x) {
+        const SweepColumn& column = columns[x];
+        if (column.cover <= 0) continue;
+        const float over = std::max(1.0F, column.cover); // rounding may count a little more than all of a column
+        const float rest = std::max(0.0F, 1.0F - column.cover);
+        const auto channel = [&](float busy, int idle) {
+            return static_cast<int>(busy / over + rest * static_cast<float>(idle) + 0.5F);
+        };
+        row[x] = qRgb(channel(column.red, qRed(row[x])), channel(column.green, qGreen(row[x])),
+                      channel(column.blue, qBlue(row[x])));
+    }
+    const auto width = static_cast<double>(row.size());
+    for (const SweepBlock& block : sweep.blocks()) {
+        const double left = std::max(0.0, block.left);
+        const double right = std::min(width, blockRight(block, ratio));
+        if (right <= left) continue;
+        const QRgb colour = style.colour(block.colour);
+        const auto first = static_cast<std::size_t>(std::ceil(left));
+        const auto last = static_cast<std::size_t>(std::floor(right));
+        if (first > 0 && static_cast<double>(first) > left)
+            row[first - 1] = blend(row[first - 1], colour, static_cast<double>(first) - left);
+        for (std::size_t x = first; x < last; ++x) row[x] = colour;
+        if (last < row.size() && last >= first && right > static_cast<double>(last))
+            row[last] = blend(row[last], colour, right - static_cast<double>(last));
+    }
+}
+
+void LaneCanvas::roundCorners(const LanePicture& picture, QRgb ground)
+{
+    const int top = static_cast<int>(std::lround(picture.top));
+    const int bottom = static_cast<int>(std::lround(picture.top + picture.height));
+    const auto width = static_cast<double>(row_.size());
+    for (const SweepBlock& block : picture.sweep->blocks()) {
+        const double right = blockRight(block, ratio_);
+        const double radius = std::min({kLargestRadius * ratio_, (right - block.left) / 3, (bottom - top) / 3.0});
+        const int cells = static_cast<int>(std::ceil(radius));
+        if (cells < 2) continue;
+        const bool leftSeen = block.left >= 0;
+        const bool rightSeen = right <= width;
+        const int leftColumn = static_cast<int>(std::lround(block.left));
+        const int rightColumn = static_cast<int>(std::lround(right)) - 1;
+        for (int dy = 0; dy < cells; ++dy) {
+            for (int dx = 0; dx < cells; ++dx) {
+                const double outside = std::hypot(radius - dx - 0.5, radius - dy - 0.5) - radius + 0.5;
+                if (outside <= 0) continue;
+                const double share = std::min(1.0, outside);
+                for (const int y : {top + dy, bottom - 1 - dy}) {
+                    if (y < 0 || y >= image_.height()) continue;
+                    QRgb* pixels = line(y);
+                    if (leftSeen && leftColumn + dx < image_.width())
+                        pixels[leftColumn + dx] = blend(pixels[leftColumn + dx], ground, share);
+                    if (rightSeen && rightColumn - dx >= 0 && rightColumn - dx < image_.width())
+                        pixels[rightColumn - dx] = blend(pixels[rightColumn - dx], ground, share);
+                }
+            }
+        }
+    }
+}
+
+void LaneCanvas::hatch(const LanePicture& picture, QRgb ground)
+{
+    const int period = std::max(4, static_cast<int>(std::lround(kHatchPeriod * ratio_)));
+    const QRgb stroke = theme_.hatch.rgb();
+    std::vector<QRgb> pattern(static_cast<std::size_t>(period), ground);
+    const double thickness = 2.0 * ratio_; // along x
+    for (int i = 0; i < period; ++i) {
+        const double share = std::clamp(std::min(i + 1.0, thickness) - i, 0.0, 1.0);
+        pattern[static_cast<std::size_t>(i)] = blend(ground, stroke, share);
+    }
+    pattern.back() = blend(ground, stroke, 0.5);
+    const int top = std::max(0, static_cast<int>(std::lround(picture.top)));
+    const int bottom = std::min(image_.height(), static_cast<int>(std::lround(picture.top + picture.height)));
+    for (const Bubble& bubble : *picture.bubbles) {
+        const int left = std::max(0, static_cast<int>(std::ceil(bubble.left)));
+        const int right = std::min(image_.width(), static_cast<int>(std::floor(bubble.right)));
+        for (int y = top; y < bottom; ++y) {
+            QRgb* pixels = line(y);
+            for (int x = left; x < right; ++x) pixels[x] = pattern[static_cast<std::size_t>((x + y) % period)];
+        }
+    }
+}
+
+void LaneCanvas::label(const LanePicture& picture)
+{
+    const double unitHeight = picture.height / ratio_;
+    const int size = static_cast<int>(std::lround(std::min(12.0, unitHeight * 0.66) * ratio_));
+    if (size < 8 * ratio_) return;
+    blockMasks_.setFont(font_, size);
+    const double padding = kLabelPadding * ratio_;
+    const auto width = static_cast<double>(row_.size());
+    for (const SweepBlock& block : picture.sweep->blocks()) {
+        const double left = std::max(0.0, block.left);
+        const double right = std::min(width, blockRight(block, ratio_));
+        const double room = right - left - 2 * padding;
+        if (room < size / 2.0) continue;
+        const LabelMask* mask = nullptr;
+        const auto fits = [&](const LabelMask& candidate) {
+            if (candidate.width > room) return false;
+            mask = &candidate;
+            return true;
+        };
+        const int number = picture.lane->action(block.slice).microbatch().value;
+        const bool unnamed = picture.lane->action(block.slice).kind() == traces::ActionKind::None;
+        // Without a long text in sight, both labels are short ones that the masks keep.
+        if (number >= 0 && !unnamed && room < kFullLabel * ratio_) {
+            if (!fits(blockMasks_.number(number))) continue;
+            if (room >= 1.5 * size)
+                fits(blockMasks_.text(blockLabel(*picture.trace, picture.lane->slice(block.slice), LabelDetail::Short)));
+        } else {
+            const traces::Slice slice = picture.lane->slice(block.slice);
+            const bool full = !unnamed && room >= kFullLabel * ratio_ &&
+                              fits(blockMasks_.text(blockLabel(*picture.trace, slice, LabelDetail::Full)));
+            if (!full) fits(blockMasks_.text(blockLabel(*picture.trace, slice, LabelDetail::Short)));
+        }
+        if (!mask) continue;
+        const int x = static_cast<int>(std::lround((left + right - mask->width) / 2));
+        const int y = static_cast<int>(std::lround(picture.top + (picture.height - mask->height) / 2));
+        LabelMasks::blend(image_, x, y, *mask, picture.style->ink(block.colour));
+    }
+}
+
+void LaneCanvas::labelBubbles(const LanePicture& picture, QRgb ground)
+{
+    if (picture.height / ratio_ < 18) return;
+    const int size = static_cast<int>(std::lround(11 * ratio_));
+    bubbleMasks_.setFont(font_, size);
+    const int padding = static_cast<int>(std::lround(5 * ratio_));
+    for (const Bubble& bubble : *picture.bubbles) {
+        const double room = bubble.right - bubble.left - 4 * padding;
+        if (room < 3 * size) continue;
+        const QString duration = durationText(bubble.gap->span.length());
+        const LabelMask* mask = &bubbleMasks_.text(causeText(*bubble.gap) + QStringLiteral(" \u00b7 ") + duration);
+        if (mask->width > room) mask = &bubbleMasks_.text(duration);
+        if (mask->width > room) continue;
+        const int x = static_cast<int>(std::lround((bubble.left + bubble.right - mask->width) / 2));
+        const int y = static_cast<int>(std::lround(picture.top + (picture.height - mask->height) / 2));
+        for (int row = std::max(0, y); row < std::min(image_.height(), y + mask->height); ++row) {
+            QRgb* pixels = line(row);
+            std::fill(pixels + std::max(0, x - padding), pixels + std::min(image_.width(), x + mask->width + padding), ground);
+        }
+        LabelMasks::blend(image_, x, y, *mask, theme_.bubbleText.rgb());
+    }
+}
+
+void LaneCanvas::outlineGhost(const LanePicture& picture)
+{
+    const int thickness = std::max(1, static_cast<int>(std::lround(1.5 * ratio_)));
+    const int top = static_cast<int>(std::lround(picture.top));
+    const int bottom = static_cast<int>(std::lround(picture.top + picture.height));
+    const QRgb ink = theme_.ghost.rgb();
+    for (const SweepBlock& block : picture.ghost->blocks()) {
+        const int left = static_cast<int>(std::lround(block.left));
+        const int right = static_cast<int>(std::lround(blockRight(block, ratio_)));
+        if (right - left < 4 * thickness) continue;
+        for (int y = std::max(0, top); y < std::min(image_.height(), bottom); ++y) {
+            QRgb* pixels = line(y);
+            const bool edge = y < top + thickness || y >= bottom - thickness;
+            const auto stroke = [&](int from, int to) {
+                for (int x = std::max(0, from); x < std::min(image_.width(), to); ++x) pixels[x] = blend(pixels[x], ink, 0.72);
+            };
+            if (edge) stroke(left, right);
+            else {
+                stroke(left, left + thickness);
+                stroke(right - thickness, right);
+            }
+        }
+    }
+}
+
+void LaneCanvas::paint(const LanePicture& picture)
+{
+    const int top = std::max(0, static_cast<int>(std::lround(picture.top)));
+    const int bottom = std::min(image_.height(), static_cast<int>(std::lround(picture.top + picture.height)));
+    if (bottom <= top) return;
+    const QRgb ground = (picture.sub ? theme_.subLane : theme_.lane).rgb();
+    std::fill(row_.begin(), row_.end(), ground);
+    const QRgb gridColour = mixed(QColor(ground), theme_.line, 0.55).rgb();
+    for (const int column : grid_)
+        if (column >= 0 && column < static_cast<int>(row_.size())) row_[static_cast<std::size_t>(column)] = gridColour;
+    compose(row_, *picture.sweep, *picture.style, ratio_);
+    for (int y = top; y < bottom; ++y) std::memcpy(line(y), row_.data(), row_.size() * sizeof(QRgb));
+    hatch(picture, ground);
+    if (!picture.sub) {
+        roundCorners(picture, ground);
+        labelBubbles(picture, ground);
+        label(picture);
+    }
+    if (picture.ghost) outlineGhost(picture);
+}
+
+} // namespace stagecraft::ui

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Lanes as pixels: every lane is worked out as one row and copied down its height; corners, hatches and labels are blended
+// in afterwards. Much cheaper than a shape per block through QPainter.
+#pragma once
+
+#include "ui/timeline/label_masks.h"
+#include "ui/timeline/lane_picture.h"
+
+#include "ui/theme/theme.h"
+
+#include <QFont>
+#include <QImage>
+
+#include <vector>
+
+namespace stagecraft::ui {
+
+class LaneCanvas {
+public:
+    void setFont(const QFont& font) { font_ = font; }
+
+    // Clears to the timeline's ground. `grid`: columns of grid lines.
+    void begin(QSize pixels, double deviceRatio, const Theme& theme, std::vector<int> grid);
+    void paint(const LanePicture& picture);
+    [[nodiscard]] const QImage& image() const { return image_; }
+
+    // The colours of a lane's columns.
+    static std::vector<QRgb> composeRow(const LaneSweep& sweep, const LaneStyle& style, QRgb ground);
+
+private:
+    static void compose(std::vector<QRgb>& row, const LaneSweep& sweep, const LaneStyle& style, double ratio);
+    void roundCorners(const LanePicture& picture, QRgb ground);
+    void hatch(const LanePicture& picture, QRgb ground);
+    void label(const LanePicture& picture);
+    void labelBubbles(const LanePicture& picture, QRgb ground);
+    void outlineGhost(const LanePicture& picture);
+    [[nodiscard]] QRgb* line(int y) { return reinterpret_cast<QRgb*>(image_.scanLine(y)); }
+
+    QFont font_;
+    QImage image_;
+    double ratio_ = 1;
+    Theme theme_;
+    std::vector<int> grid_;
+    std::vector<QRgb> row_;
+    LabelMasks blockMasks_;
+    LabelMasks bubbleMasks_;
+};
+
+} // namespace stagecraft::ui

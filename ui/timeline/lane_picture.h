@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// One visible lane, ready to be drawn by LaneCanvas (pixels) or LaneShapes (vectors).
+#pragma once
+
+#include "ui/timeline/lane_sweep.h"
+
+#include "traces/analysis/figures.h"
+
+#include <QString>
+
+#include <vector>
+
+namespace stagecraft::ui {
+
+// A gap wide enough to be told from mere background.
+struct Bubble {
+    double left = 0; // in the sweep's columns, cut to the view
+    double right = 0;
+    const traces::Gap* gap = nullptr;
+};
+
+struct LanePicture {
+    const traces::Trace* trace = nullptr;
+    const traces::Lane* lane = nullptr;
+    const LaneStyle* style = nullptr;
+    const LaneSweep* sweep = nullptr;
+    const std::vector<Bubble>* bubbles = nullptr;
+    const LaneSweep* ghost = nullptr; // blocks to outline, or null
+    double top = 0;                   // below the lanes' upper edge, in columns' units; may be negative
+    double height = 0;
+    bool sub = false;                 // a thin lane: no labels, quieter ground
+};
+
+inline constexpr double kBubblePixels = 6; // narrower gaps are plain ground
+
+// "waiting for stage 1"
+QString causeText(const traces::Gap& gap);
+
+} // namespace stagecraft::ui

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/timeline/timeline_scene.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace stagecraft::ui {
+
+using traces::Interval;
+using traces::TimeNs;
+
+namespace {
+
+// One showing of all of a trace, from 0. Ends far away, so that a growing trace needs no new segment.
+constexpr TimeNs kFarAway = std::numeric_limits<TimeNs>::max() / 4;
+
+Segment wholeFrom(TimeNs begin) { return {{begin, begin + kFarAway}, -begin}; }
+
+std::vector<Segment> alignedSegments(const StepTable& own, const StepTable& reference, TimeNs referenceShift)
+{
+    std::vector<Segment> segments;
+    const bool repeat = own.all().size() == 1;
+    const StepPlace* lastOwn = nullptr;
+    TimeNs lastShift = 0;
+    for (const StepPlace& place : reference.all()) {
+        const StepPlace* mine = repeat ? &own.all().front() : own.find(place.step);
+        if (!mine) continue;
+        lastOwn = mine;
+        lastShift = place.span.begin + referenceShift - mine->span.begin;
+        segments.push_back({mine->span, lastShift});
+    }
+    if (!lastOwn) return {wholeFrom(own.all().front().span.begin)};
+    // Steps that the reference has not reached follow as in their own trace.
+    for (const StepPlace& place : own.all())
+        if (!repeat && place.step > lastOwn->step) segments.push_back({place.span, lastShift});
+    return segments;
+}
+
+} // namespace
+
+QString sourceLabel(const TraceSource& source)
+{
+    if (!source.label.isEmpty()) return source.label;
+    const auto label = traces::labelText(source.trace->info.label);
+    QString text = QString::fromUtf8(label.data(), static_cast<qsizetype>(label.size()));
+    if (!source.trace->info.title.empty()) text += QStringLiteral(" \u00b7 ") + QString::fromStdString(source.trace->info.title);
+    return text;
+}
+
+TimelineScene::TimelineScene(QObject* parent) : QObject(parent) {}
+
+void TimelineScene::setSources(std::vector<TraceSource> sources)
+{
+    std::erase_if(sources, [](const TraceSource& source) { return !source.trace; });
+    sources_ = std::move(sources);
+    states_.clear();
+    states_.resize(sources_.size());
+    arrange();
+    emit sourcesChanged();
+}
+
+void TimelineScene::setArrangement(Arrangement arrangement)
+{
+    if (arrangement == arrangement_) return;
+    arrangement_ = arrangement;
+    emit sourcesChanged();
+}
+
+void TimelineScene::setGrowing(int source, bool growing)
+{
+    sources_[static_cast<std::size_t>(source)].growing = growing;
+    dataArrived();
+}
+
+void TimelineScene::dataArrived()
+{
+    arrange();
+    emit dataChanged();
+}
+
+void TimelineScene::arrange()
+{
+    reference_ = -1;
+    for (int i = 0; i < sourceCount(); ++i) {
+        State& state = states_[static_cast<std::size_t>(i)];
+        state.steps = StepTable(trace(i), sources_[static_cast<std::size_t>(i)].growing ? Growth::Growing : Growth::Closed);
+        state.segments.clear();
+        if (state.steps.empty()) continue;
+        const bool simulated = trace(i).info.label == traces::TraceLabel::Simulated;
+        if (reference_ < 0 || !simulated) reference_ = i;
+    }
+    if (reference_ < 0) {
+        if (!sources_.empty()) reference_ = 0;
+        return;
+    }
+    State& base = states_[static_cast<std::size_t>(reference_)];
+    const TimeNs begin = trace(reference_).extent().begin;
+    base.segments = {wholeFrom(begin)};
+    for (int i = 0; i < sourceCount(); ++i) {
+        State& state = states_[static_cast<std::size_t>(i)];
+        if (i != reference_ && !state.steps.empty()) state.segments = alignedSegments(state.steps, base.steps, -begin);
+    }
+    axis_.setLimits(extent());
+}
+
+bool TimelineScene::empty() const
+{
+    return std::all_of(states_.begin(), states_.end(), [](const State& state) { return state.steps.empty(); });
+}
+
+bool TimelineScene::growing() const
+{
+    return std::any_of(sources_.begin(), sources_.end(), [](const TraceSource& source) { return source.growing; });
+}
+
+Interval TimelineScene::extent() const
+{
+    Interval all;
+    bool any = false;
+    for (int i = 0; i < sourceCount(); ++i) {
+        const Interval own = trace(i).extent();
+        for (const Segment& segment : segments(i)) {
+            const Interval shown{std::max(own.begin, segment.span.begin) + segment.shift,
+                                 std::min(own.end, segment.span.end) + segment.shift};
+            all.begin = any ? std::min(all.begin, shown.begin) : shown.begin;
+            all.end = any ? std::max(all.end, shown.end) : shown.end;
+            any = true;
+        }
+    }
+    return all;
+}
+
+TimeNs TimelineScene::newest() const
+{
+    for (int i = 0; i < sourceCount(); ++i)
+        if (sources_[static_cast<std::size_t>(i)].growing && !segments(i).empty())
+            return trace(i).extent().end + segments(i).back().shift;
+    return extent().end;
+}
+
+std::optional<Interval> TimelineScene::shownSpan(const TimelineItem& item) const
+{
+    if (item.none() || item.source >= sourceCount()) return std::nullopt;
+    const std::vector<Segment>& all = segments(item.source);
+    if (static_cast<std::size_t>(item.segment) >= all.size()) return std::nullopt;
+    Interval span = item.gap.span;
+    if (item.kind == TimelineItem::Kind::Slice) {
+        const traces::Trace& own = trace(item.source);
+        if (index(item.slice.lane) >= own.laneCount() || item.slice.index >= own.lane(item.slice.lane).size()) return std::nullopt;
+        const traces::Slice slice = own.slice(item.slice);
+        span = {slice.begin, slice.end};
+    }
+    const TimeNs shift = all[static_cast<std::size_t>(item.segment)].shift;
+    return Interval{span.begin + shift, span.end + shift};
+}
+
+const GapTable& TimelineScene::gaps(int source, traces::Step step) const
+{
+    const State& state = states_[static_cast<std::size_t>(source)];
+    return state.analyses.gaps(trace(source), state.steps, step);
+}
+
+const std::optional<traces::StepFigures>& TimelineScene::figures(int source, traces::Step step) const
+{
+    const State& state = states_[static_cast<std::size_t>(source)];
+    return state.analyses.figures(trace(source), state.steps, step);
+}
+
+} // namespace stagecraft::ui
