@@ -238,6 +238,30 @@ TEST(ChromeJson, GivesEverythingBack)
             EXPECT_EQ(again.memorySeries(series.rank, series.memory)->valueAt(t), series.valueAt(t));
 }
 
+TEST(ChromeJson, GivesEveryKindOfActionBack)
+{
+    Trace trace;
+    const LaneId lane = trace.addLane({.rank = Rank{0}, .kind = LaneKind::Compute, .depth = 0, .name = ""});
+    TimeNs now = 0;
+    for (const char* text : {"(0F1;3B0)OVERLAP_F_B", "u3B1", "d0F7", "2I3", "1W4", "3SEND_F1", "0RECV_B2", "1UNSHARD",
+                             "0OFFLOAD2", "0RECOMPUTE2", "0ALL_REDUCE", "0OPTIMIZER"})
+        trace.append(lane, {.begin = now++, .end = now, .action = parseAction(text).value()});
+    EXPECT_EQ(recordsWithoutMemory(readBack(trace)), recordsWithoutMemory(trace));
+}
+
+TEST(ChromeJson, SurvivesFlippedBytes)
+{
+    const std::string whole = textOf(sample());
+    std::mt19937 random(5);
+    for (int round = 0; round < 3000; ++round) {
+        std::string text = whole;
+        for (std::size_t i = 1 + random() % 3; i > 0; --i) text[random() % text.size()] = static_cast<char>(random());
+        const Expected<Trace> read = readChromeJson(text);
+        if (read.ok()) (void)textOf(read.value());
+        else EXPECT_FALSE(read.error().message.empty());
+    }
+}
+
 TEST(ChromeJson, KeepsTheFiguresOfRandomTraces)
 {
     for (unsigned seed = 0; seed < 40; ++seed) {
