@@ -137,7 +137,7 @@ install_judges() {
     ensure_venv .venv-test
     say "the readers that check our exports, into .venv-test"
     need_space .venv-test 2000 "the readers that check our exports"
-    pip_install .venv-test --quiet -r "$list"
+    pip_install .venv-test --quiet --no-deps -r "$list"
     printf '%s' "$wanted" >"$stamp"
 }
 

@@ -105,6 +105,8 @@ struct GoldenRow {
     TimeNs makespan11, makespan12;
     double bubble;
 };
+void PrintTo(const GoldenRow& row, std::ostream* out) { *out << row.p << " ranks, " << row.m << " micro-batches"; }
+
 class GPipeGolden : public testing::TestWithParam<GoldenRow> {};
 
 TEST_P(GPipeGolden, MatchesTheUnitTimeTable)
@@ -122,7 +124,10 @@ TEST_P(GPipeGolden, MatchesTheUnitTimeTable)
 INSTANTIATE_TEST_SUITE_P(Rows, GPipeGolden,
                          testing::Values(GoldenRow{4, 1, 8, 12, .7500}, GoldenRow{4, 5, 16, 24, .3750},
                                          GoldenRow{4, 8, 22, 33, .2727}, GoldenRow{8, 24, 62, 93, .2258},
-                                         GoldenRow{8, 64, 142, 213, .0986}));
+                                         GoldenRow{8, 64, 142, 213, .0986}),
+                         [](const auto& row) {
+                             return "p" + std::to_string(row.param.p) + "_m" + std::to_string(row.param.m);
+                         });
 
 TEST(StepFigures, DividesTheSpanBubbleByTheLongestRank)
 {

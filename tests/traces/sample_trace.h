@@ -9,15 +9,15 @@ namespace stagecraft::traces::test {
 
 inline Trace sample()
 {
-    Trace trace = staircase({"0F0 0F1 .   0B0 0B1 0OPTIMIZER", ".   1F0 1B0 1F1 1B1 1OPTIMIZER"}, {.latency = 10});
+    Trace trace = staircase({"0F0 0F1 .   0B0 .   0B1 0OPTIMIZER", ".   1F0 1B0 1F1 1B1 1OPTIMIZER"}, {.latency = 10});
     trace.info.title = "sample";
     const LaneId extra = trace.addLane({.rank = Rank{1}, .kind = LaneKind::Stream, .depth = 0, .name = "loader"});
     trace.append(extra, {.begin = 100, .end = 200, .text = trace.intern("load")});
     trace.append(extra, {.begin = 200, .end = 300, .text = trace.intern("copy")});
     for (int t = 0; t < 5; ++t) trace.addMemory(Rank{1}, MemoryClass::Activations, t * 1000, 64 * (t % 3));
     trace.addMemory(Rank{0}, MemoryClass::Weights, 0, 4096);
-    trace.addStep({.step = Step{0}, .span = {0, 6000}, .loss = 2.5});
-    trace.addPause({2500, 2600});
+    trace.addStep({.step = Step{0}, .span = {0, 7000}, .loss = 2.5});
+    trace.addPause({7100, 7200});
     trace.addNote("a note");
     trace.addLostEvents(3);
     return trace;

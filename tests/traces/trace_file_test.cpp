@@ -85,6 +85,20 @@ TEST(TraceFile, ReadsGzipWhateverTheNameSays)
     EXPECT_EQ(loadError(folder.file("b.json")), "loaded");
 }
 
+TEST(RankFiles, HoldOneRankEach)
+{
+    const TemporaryFolder folder;
+    ASSERT_TRUE(saveRankFiles(sample(), folder.file("made/here")).ok());
+    const Expected<Trace> second = loadTrace(folder.file("made/here/rank1.json.gz"));
+    ASSERT_TRUE(second.ok()) << second.error().message;
+    for (const Lane& lane : second.value().lanes()) EXPECT_EQ(lane.info().rank, Rank{1});
+    EXPECT_TRUE(std::filesystem::exists(folder.file("made/here/rank0.json.gz")));
+    spill(folder.file("file"), "");
+    const Expected<void> failed = saveRankFiles(sample(), folder.file("file"));
+    ASSERT_FALSE(failed.ok());
+    EXPECT_THAT(failed.error().message, HasSubstr("file"));
+}
+
 TEST(Csv, HoldsOneRowAnAction)
 {
     Trace trace = test::staircase({"0F0 - 0OPTIMIZER", "."});

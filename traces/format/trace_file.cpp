@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <string>
 
 namespace stagecraft::traces {
@@ -28,7 +29,8 @@ Form formOf(const std::filesystem::path& file)
     return Form::Unknown;
 }
 
-Expected<void> saveJson(const Trace& trace, const std::filesystem::path& file, Form form)
+Expected<void> saveJson(const Trace& trace, const std::filesystem::path& file, Form form,
+                        const ChromeJsonOptions& options = {})
 {
     Expected<OutputFile> created = OutputFile::create(file);
     if (!created.ok()) return created.error();
@@ -36,10 +38,11 @@ Expected<void> saveJson(const Trace& trace, const std::filesystem::path& file, F
     const auto toFile = [&](std::string_view bytes) { output.write(bytes); };
     if (form == Form::JsonGzip) {
         GzipWriter gzip(toFile);
-        writeChromeJson(trace, [&](std::string_view bytes) { gzip.write(bytes); });
+        writeChromeJson(
+            trace, [&](std::string_view bytes) { gzip.write(bytes); }, options);
         gzip.finish();
     } else {
-        writeChromeJson(trace, toFile);
+        writeChromeJson(trace, toFile, options);
     }
     return output.commit();
 }
@@ -90,6 +93,20 @@ Expected<void> saveTrace(const Trace& trace, const std::filesystem::path& file)
     }
     return Error{file.string() +
                  ": the extension does not tell how to write the trace; known are .strace, .json, .json.gz and .csv"};
+}
+
+Expected<void> saveRankFiles(const Trace& trace, const std::filesystem::path& folder)
+{
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) return writeError(folder, error.value());
+    std::set<Rank> ranks;
+    for (const Lane& lane : trace.lanes()) ranks.insert(lane.info().rank);
+    for (const Rank rank : ranks) {
+        const std::string name = "rank" + std::to_string(rank.value) + ".json.gz";
+        if (auto saved = saveJson(trace, folder / name, Form::JsonGzip, {.rank = rank}); !saved.ok()) return saved;
+    }
+    return {};
 }
 
 } // namespace stagecraft::traces
