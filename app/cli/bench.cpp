@@ -85,7 +85,7 @@ void addBench(CLI::App& program, Work& work)
         addVerb(program, "bench", "Measure the program itself on this machine", "stagecraft-cli bench simulate --json");
     const auto options = std::make_shared<Options>();
     verb.add_option("NAME", options->name, "simulate: actions simulated per second")->required();
-    verb.add_flag("--json", options->json, "Print JSON");
+    addJsonFlag(verb, options->json);
     verb.callback([options, &work] { work = [options] { return bench(*options); }; });
 }
 

@@ -20,6 +20,8 @@ CLI::App& addVerb(CLI::App& program, const std::string& name, const std::string&
     return verb;
 }
 
+void addJsonFlag(CLI::App& verb, bool& json) { verb.add_flag("--json", json, "Print JSON")->disable_flag_override(); }
+
 int print(std::string_view text)
 {
     errno = 0;

@@ -34,6 +34,9 @@ using Work = std::function<int()>; // returns an ExitCode
 // A verb with its help; `example` is one or more lines that can be typed as they stand.
 CLI::App& addVerb(CLI::App& program, const std::string& name, const std::string& description, const std::string& example);
 
+// --json, which takes no value.
+void addJsonFlag(CLI::App& verb, bool& json);
+
 // Writes to standard output: kDone, or kFailed with a message where it cannot be written (full disk, closed pipe).
 int print(std::string_view text);
 int failed(const Error& error);   // says why on standard error; kFailed

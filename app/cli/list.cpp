@@ -123,7 +123,7 @@ void addList(CLI::App& program, Work& work)
     CLI::App& verb = addVerb(program, "list", "List what there is to choose from", "stagecraft-cli list schedules");
     const auto options = std::make_shared<Options>();
     verb.add_option("WHAT", options->what, "schedules, models (of the preset plans) or plans (the presets)")->required();
-    verb.add_flag("--json", options->json, "Print JSON");
+    addJsonFlag(verb, options->json);
     verb.callback([options, &work] { work = [options] { return list(*options); }; });
 }
 

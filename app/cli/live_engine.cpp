@@ -7,4 +7,6 @@ namespace stagecraft::cli {
 
 Expected<std::unique_ptr<engine::Session>> makeSession() { return runtime::makeLocalSession(); }
 
+std::string libTorchVersion() { return STAGECRAFT_LIBTORCH_VERSION; }
+
 } // namespace stagecraft::cli

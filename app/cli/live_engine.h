@@ -13,4 +13,7 @@ namespace stagecraft::cli {
 // A session in this process; an error with the remedy in a build without LibTorch.
 Expected<std::unique_ptr<engine::Session>> makeSession();
 
+// "2.11.0"; empty in a build without LibTorch.
+std::string libTorchVersion();
+
 } // namespace stagecraft::cli

@@ -23,8 +23,8 @@ std::optional<int> parse(CLI::App& program, int argc, char** argv)
         return program.exit(success);
     } catch (const CLI::ParseError& error) {
         const std::vector<CLI::App*> verbs = program.get_subcommands();
-        const std::string verb = verbs.empty() ? "" : " " + verbs.front()->get_name();
-        return wrongUse(Error{std::string(error.what()) + "\nTry: stagecraft-cli" + verb + " --help"});
+        if (verbs.empty()) return wrongUse(Error{"which verb? stagecraft-cli --help lists them"});
+        return wrongUse(Error{std::string(error.what()) + "\nTry: stagecraft-cli " + verbs.front()->get_name() + " --help"});
     }
 }
 
@@ -40,14 +40,15 @@ int run(int argc, char** argv)
         "Example:\n  stagecraft-cli simulate --schedule 1f1b --ranks 4 --microbatches 8 --forward 1ms --backward 2ms");
 
     Work work;
-    for (const auto add : {addSimulate, addSchedule, addValidate, addRun, addRender, addList, addBench}) {
+    for (const auto add :
+         {addSimulate, addSchedule, addValidate, addRun, addAnalyze, addRender, addConvert, addDoctor, addList, addBench}) {
         add(program, work);
     }
     program.get_formatter()->label("SUBCOMMAND", "VERB");
-    if (argc > 1 && argv[1][0] != '-' &&
-        program.get_subcommands([&](const CLI::App* verb) { return verb->check_name(argv[1]); }).empty()) {
-        return wrongUse(Error{std::string("'") + argv[1] + "' is no verb; stagecraft-cli --help lists them"});
-    }
+    const bool known = argc < 2 ||
+                       !program.get_subcommands([&](const CLI::App* verb) { return verb->check_name(argv[1]); }).empty() ||
+                       program.get_option_no_throw(argv[1]) != nullptr;
+    if (!known) return wrongUse(Error{std::string("'") + argv[1] + "' is no verb; stagecraft-cli --help lists them"});
     if (const std::optional<int> code = parse(program, argc, argv)) return *code;
     return work();
 }

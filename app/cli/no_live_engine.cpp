@@ -10,4 +10,6 @@ Expected<std::unique_ptr<engine::Session>> makeSession()
         "or simulate the plan instead: stagecraft-cli simulate PLAN"};
 }
 
+std::string libTorchVersion() { return {}; }
+
 } // namespace stagecraft::cli

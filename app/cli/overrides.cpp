@@ -211,6 +211,9 @@ Expected<void> refuseUnsupported(const Overrides& given)
             "memory of each rank from the result",
             *given.memoryLimit, familyNames())};
     }
+    if (given.send && *given.send != "buffered" && *given.send != "rendezvous") {
+        return Error{fmt::format("--send {}: not known; buffered or rendezvous", *given.send)};
+    }
     if (given.send && *given.send != "buffered") {
         return Error{
             fmt::format("--send {}: simulation and runs here use buffered sends; check a schedule for the other kind with: "

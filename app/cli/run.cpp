@@ -219,7 +219,7 @@ void addRun(CLI::App& program, Work& work)
     text("--steps", options->steps, "N", "Training steps");
     text("--check", options->check, "off|first|all", "On which steps gradients are compared with the sequential model's");
     verb.add_option("--trace", options->trace, traceTargetHelp())->type_name("FILE");
-    verb.add_flag("--json", options->json, "Print JSON");
+    addJsonFlag(verb, options->json);
     addOverrides(verb, options->overrides);
     verb.callback([options, &work] { work = [options] { return runPlan(*options); }; });
 }

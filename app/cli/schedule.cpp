@@ -51,7 +51,7 @@ void addSchedule(CLI::App& program, Work& work)
                              "stagecraft-cli schedule --schedule interleaved --ranks 4 --chunks 2 --comms");
     const auto options = std::make_shared<Options>();
     verb.add_option("PLAN", options->plan, "Plan file or preset");
-    verb.add_flag("--comms", options->comms, "With the sends and receives between ranks");
+    verb.add_flag("--comms", options->comms, "With the sends and receives between ranks")->disable_flag_override();
     verb.add_option("--out", options->out, "Write to a file")->type_name("FILE");
     addOverrides(verb, options->overrides);
     verb.callback([options, &work] { work = [options] { return schedule(*options); }; });

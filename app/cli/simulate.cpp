@@ -59,7 +59,7 @@ void addSimulate(CLI::App& program, Work& work)
     verb.add_option("PLAN", options->plan,
                     "Plan file or preset; without it: 1f1b, 4 ranks, 8 micro-batches, forward 1 ms, backward 2 ms");
     verb.add_option("--trace", options->trace, traceTargetHelp())->type_name("FILE");
-    verb.add_flag("--json", options->json, "Print JSON");
+    addJsonFlag(verb, options->json);
     addOverrides(verb, options->overrides);
     verb.callback([options, &work] { work = [options] { return simulate(*options); }; });
 }

@@ -2,7 +2,7 @@
 #include "app/cli/trace_argument.h"
 
 #include "engine/plan/plan_json.h"
-#include "traces/format/journal.h"
+#include "traces/format/trace_file.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ namespace stagecraft::cli {
 
 namespace {
 
-constexpr std::array<std::string_view, 1> kExtensions{".strace"};
+constexpr std::array<std::string_view, 4> kExtensions{".strace", ".json", ".json.gz", ".csv"};
 
 } // namespace
 
@@ -41,9 +41,13 @@ Expected<void> checkTraceTarget(const std::string& file)
 Expected<void> saveTraceTo(traces::Trace& trace, const engine::Plan& plan, const std::string& file)
 {
     if (trace.info.planJson.empty()) trace.info.planJson = engine::writePlan(plan);
-    return traces::saveJournal(trace, file);
+    return traces::saveTrace(trace, file);
 }
 
-std::string traceTargetHelp() { return "Write the trace: .strace (own journal)"; }
+std::string traceTargetHelp()
+{
+    return fmt::format("Write the trace: {} (own journal), {} or {} (Chrome/Perfetto), {}", kExtensions[0], kExtensions[1],
+                       kExtensions[2], kExtensions[3]);
+}
 
 } // namespace stagecraft::cli

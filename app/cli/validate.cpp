@@ -102,7 +102,7 @@ void addValidate(CLI::App& program, Work& work)
                     "Do sends wait for their receiver? Where they do, an order can deadlock that works buffered")
         ->type_name("buffered|rendezvous")
         ->capture_default_str();
-    verb.add_flag("--json", options->json, "Print JSON");
+    addJsonFlag(verb, options->json);
     verb.callback([options, &work] { work = [options] { return validate(*options); }; });
 }
 

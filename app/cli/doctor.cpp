@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/figures_json.h"
+#include "app/cli/findings.h"
+#include "app/cli/table.h"
+#include "app/cli/verbs.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+namespace stagecraft::cli {
+
+namespace {
+
+Json findingsJson(const std::vector<Finding>& findings)
+{
+    const auto textOrNull = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
+    Json json = Json::object();
+    for (const Finding& finding : findings) {
+        json[finding.key] = {{"found", finding.found},
+                             {"version", finding.found ? textOrNull(finding.detail) : Json()},
+                             {"reason", finding.found ? Json() : textOrNull(finding.detail)},
+                             {"disables", textOrNull(finding.disables)}};
+    }
+    return json;
+}
+
+std::string findingsText(const std::vector<Finding>& findings)
+{
+    Table table({{""}, {""}, {""}});
+    for (const Finding& finding : findings) table.add({finding.title, finding.found ? "found" : "missing", finding.detail});
+    std::string text = table.text();
+    text.erase(0, text.find('\n') + 1); // this table has no titles
+    bool first = true;
+    for (const Finding& finding : findings) {
+        if (finding.disables.empty()) continue;
+        text += fmt::format("{}  {}: {}\n", first ? "\nWhat that limits:\n" : "", finding.title, finding.disables);
+        first = false;
+    }
+    return text;
+}
+
+} // namespace
+
+std::vector<Finding> examineMachine()
+{
+    return {findCpu(),  findCores(), findMemory(), findLibTorch(), findCuda(), findCupti(),
+            findNccl(), findGpus(),  findQt(),     findDesktop(),  findFonts()};
+}
+
+void addDoctor(CLI::App& program, Work& work)
+{
+    CLI::App& verb = addVerb(program, "doctor", "Tell what is on this machine, and what is disabled by what is not",
+                             "stagecraft-cli doctor");
+    const auto json = std::make_shared<bool>(false);
+    addJsonFlag(verb, *json);
+    verb.callback([json, &work] {
+        work = [json] {
+            const std::vector<Finding> findings = examineMachine();
+            return print(*json ? jsonText(findingsJson(findings)) : findingsText(findings));
+        };
+    });
+}
+
+} // namespace stagecraft::cli

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CUDA, CUPTI, NCCL and GPUs, by the functions that their libraries export; the few declarations stand here, so that no
+// header of theirs is needed.
+#include "app/cli/findings.h"
+#include "app/cli/live_engine.h"
+#include "app/cli/shared_library.h"
+#include "traces/base/units.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+
+namespace stagecraft::cli {
+
+namespace {
+
+constexpr const char* kNoGpuRuns = "--device cuda; runs use the CPU";
+
+// The libraries of the NVIDIA wheels lie beside LibTorch: <site-packages>/nvidia/<folder>/lib.
+std::string besideLibTorch(std::string_view folder, const std::string& library)
+{
+    const SharedLibrary torch("libtorch_cpu.so"); // linked where there is a live engine
+    if (!torch.opened()) return library;
+    const std::filesystem::path site = torch.file().parent_path().parent_path().parent_path();
+    const std::filesystem::path file = site / "nvidia" / folder / "lib" / library;
+    std::error_code ignored;
+    return std::filesystem::exists(file, ignored) ? file.string() : library;
+}
+
+Finding missing(Finding finding, std::string why, std::string disables)
+{
+    finding.detail = std::move(why);
+    finding.disables = std::move(disables);
+    return finding;
+}
+
+} // namespace
+
+Finding findLibTorch()
+{
+    Finding finding{.key = "libtorch", .title = "LibTorch"};
+    if (const std::string version = libTorchVersion(); !version.empty()) {
+        finding.found = true;
+        finding.detail = version;
+        return finding;
+    }
+    return missing(std::move(finding), "this build has none (-DSTAGECRAFT_WITH_TORCH=OFF)",
+                   "run and worker; simulation is not affected");
+}
+
+Finding findCuda()
+{
+    Finding finding{.key = "cuda", .title = "CUDA driver"};
+    const SharedLibrary driver("libcuda.so.1");
+    if (!driver.opened())
+        return missing(std::move(finding), "libcuda.so.1 is not on this machine: no NVIDIA driver", kNoGpuRuns);
+    int version = 0;
+    const auto getVersion = driver.function<int(int*)>("cuDriverGetVersion");
+    if (getVersion == nullptr || getVersion(&version) != 0) {
+        return missing(std::move(finding), "libcuda.so.1 is there but does not answer; is the driver loaded?", kNoGpuRuns);
+    }
+    finding.found = true;
+    finding.detail = fmt::format("for CUDA {}.{}", version / 1000, version % 1000 / 10);
+    return finding;
+}
+
+Finding findCupti()
+{
+    Finding finding{.key = "cupti", .title = "CUPTI"};
+    constexpr const char* kDisables = "times of GPU kernels in traces";
+    const SharedLibrary library(besideLibTorch("cu13", "libcupti.so.13"));
+    if (!library.opened()) return missing(std::move(finding), library.reason(), kDisables);
+    std::uint32_t version = 0;
+    const auto getVersion = library.function<int(std::uint32_t*)>("cuptiGetVersion");
+    if (getVersion == nullptr || getVersion(&version) != 0) {
+        return missing(std::move(finding), library.file().string() + " does not tell its version", kDisables);
+    }
+    finding.found = true;
+    finding.detail = fmt::format("API version {}", version);
+    return finding;
+}
+
+Finding findNccl()
+{
+    Finding finding{.key = "nccl", .title = "NCCL"};
+    constexpr const char* kDisables = "transfers between GPUs of several processes";
+    const SharedLibrary library(besideLibTorch("nccl", "libnccl.so.2"));
+    if (!library.opened()) return missing(std::move(finding), library.reason() + " (./run --cuda fetches it)", kDisables);
+    int version = 0;
+    const auto getVersion = library.function<int(int*)>("ncclGetVersion");
+    if (getVersion == nullptr || getVersion(&version) != 0) {
+        return missing(std::move(finding), library.file().string() + " does not tell its version", kDisables);
+    }
+    finding.found = true;
+    finding.detail = fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+    return finding;
+}
+
+Finding findGpus()
+{
+    Finding finding{.key = "gpus", .title = "GPUs"};
+    const SharedLibrary driver("libcuda.so.1");
+    const auto init = driver.function<int(unsigned)>("cuInit");
+    const auto getCount = driver.function<int(int*)>("cuDeviceGetCount");
+    const auto getName = driver.function<int(char*, int, int)>("cuDeviceGetName");
+    const auto getMemory = driver.function<int(std::size_t*, int)>("cuDeviceTotalMem_v2");
+    if (init == nullptr || getCount == nullptr || getName == nullptr || getMemory == nullptr) {
+        return missing(std::move(finding), "no NVIDIA driver", kNoGpuRuns);
+    }
+    int count = 0;
+    if (init(0) != 0 || getCount(&count) != 0 || count == 0)
+        return missing(std::move(finding), "the driver finds none", kNoGpuRuns);
+
+    finding.found = true;
+    finding.detail = fmt::format("{}", count);
+    for (int device = 0; device < count; ++device) { // devices are numbered by the driver from 0
+        std::array<char, 128> name{};
+        std::size_t memory = 0;
+        if (getName(name.data(), static_cast<int>(name.size()) - 1, device) != 0 || getMemory(&memory, device) != 0)
+            continue;
+        finding.detail += fmt::format("{} {} ({})", device == 0 ? ":" : ",", name.data(),
+                                      traces::formatSize(static_cast<traces::Bytes>(memory)));
+    }
+    return finding;
+}
+
+} // namespace stagecraft::cli
