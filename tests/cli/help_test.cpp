@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the command line tells about itself and about the machine: help, list, doctor, bench.
+#include "tests/cli/expectations.h"
+
+#include <unistd.h>
+
+namespace stagecraft::cli::test {
+
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class EveryVerb : public testing::TestWithParam<const char*> {};
+
+TEST_P(EveryVerb, HasHelpWithAnExample)
+{
+    const Output output = stagecraft({GetParam(), "--help"});
+    EXPECT_EQ(output.exitCode, 0);
+    EXPECT_EQ(output.err, "");
+    EXPECT_THAT(output.out, HasSubstr(std::string("Example:\n  stagecraft-cli ") + GetParam()));
+    EXPECT_THAT(stagecraft({"--help"}).out, HasSubstr(std::string("\n  ") + GetParam() + " "));
+}
+
+INSTANTIATE_TEST_SUITE_P(Help, EveryVerb,
+                         testing::Values("simulate", "schedule", "validate", "run", "analyze", "render", "convert", "doctor",
+                                         "list", "bench"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST(Help, NamesTheExitCodesAndTheVersion)
+{
+    EXPECT_THAT(stagecraft({"--help"}).out, HasSubstr("Exit codes: 0 done; 1"));
+    EXPECT_THAT(stagecraft({"--version"}).out, HasSubstr("stagecraft-cli 0."));
+}
+
+std::vector<std::string> namesIn(const Json& list)
+{
+    std::vector<std::string> names;
+    for (const Json& entry : list) names.push_back(entry["name"]);
+    return names;
+}
+
+TEST(List, NamesSchedulesModelsAndPlans)
+{
+    EXPECT_THAT(namesIn(jsonOf({"list", "schedules", "--json"})), ElementsAre("naive", "gpipe", "1f1b", "interleaved"));
+    const std::vector<std::string> plans = namesIn(jsonOf({"list", "plans", "--json"}));
+    for (const char* plan : {"hello", "twelve-layers", "mlp", "gpt-small", "eight-by-seventy", "imbalanced"}) {
+        EXPECT_THAT(plans, Contains(plan));
+    }
+    const Json models = jsonOf({"list", "models", "--json"});
+    EXPECT_THAT(namesIn(models), Contains("hello"));
+    // Linear 1024→2048 and 2048→1024, each with bias
+    EXPECT_EQ(models[0]["parameters"], 1024 * 2048 + 2048 + 2048 * 1024 + 1024);
+    for (const char* what : {"schedules", "models", "plans"}) EXPECT_EQ(stagecraft({"list", what}).exitCode, 0);
+}
+
+TEST(List, NamesNothingThatSimulateRefuses)
+{
+    for (const std::string& plan : namesIn(jsonOf({"list", "plans", "--json"}))) {
+        EXPECT_EQ(stagecraft({"simulate", plan}).exitCode, 0) << plan;
+    }
+    for (const Json& family : jsonOf({"list", "schedules", "--json"})) {
+        const std::string chunks = std::to_string(family["min_chunks"].get<int>());
+        EXPECT_EQ(stagecraft({"simulate", "--schedule", family["name"], "--chunks", chunks}).exitCode, 0) << family;
+    }
+}
+
+TEST(Doctor, TellsWhatIsThereOrWhyNot)
+{
+    const Json json = jsonOf({"doctor", "--json"});
+    EXPECT_THAT(keysOf(json), ElementsAre("cpu", "cores", "memory", "libtorch", "cuda", "cupti", "nccl", "gpus", "qt",
+                                          "desktop", "fonts"));
+    for (const auto& [name, finding] : json.items()) {
+        EXPECT_THAT(keysOf(finding), ElementsAre("found", "version", "reason", "disables")) << name;
+        EXPECT_EQ(finding["found"].get<bool>(), finding["reason"].is_null()) << name;
+        EXPECT_EQ(finding["found"].get<bool>(), !finding["version"].is_null()) << name;
+        if (!finding["found"].get<bool>()) {
+            EXPECT_FALSE(finding["disables"].is_null()) << name;
+        }
+    }
+    EXPECT_EQ(json["cores"]["found"], true);
+    EXPECT_EQ(json["libtorch"]["found"].get<bool>(), STAGECRAFT_TEST_WITH_TORCH == 1);
+
+    const Output people = stagecraft({"doctor"});
+    EXPECT_EQ(people.exitCode, 0);
+    for (const char* title : {"CPU", "cores", "memory", "LibTorch", "CUDA", "CUPTI", "NCCL", "GPUs", "Qt", "fonts"}) {
+        EXPECT_THAT(people.out, HasSubstr(title));
+    }
+}
+
+TEST(Bench, MeasuresTheSimulator)
+{
+    const Json json = jsonOf({"bench", "simulate", "--json"});
+    EXPECT_EQ(json["actions"], 2 * 64 * 1024);
+    EXPECT_GT(json["actions_per_s"].get<double>(), 1000);
+    EXPECT_GE(json["best_actions_per_s"].get<double>(), json["actions_per_s"].get<double>());
+}
+
+// The desktop program stands beside the command line, or it is told that it does not.
+TEST(Render, SaysWhereTheDesktopProgramIsMissing)
+{
+    const std::string desktop = program().substr(0, program().rfind('/')) + "/stagecraft";
+    if (::access(desktop.c_str(), X_OK) == 0)
+        GTEST_SKIP() << "the desktop program is there; tests of the window draw with it";
+    expectRefusal({"render", "hello", "hello.png"}, 1, desktop);
+}
+
+} // namespace
+
+} // namespace stagecraft::cli::test

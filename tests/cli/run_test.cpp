@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Real runs through the command line, as far as the build can run anything.
+#include "tests/cli/expectations.h"
+#include "tests/traces/temporary_folder.h"
+
+#include <cmath>
+#include <csignal>
+#include <fstream>
+
+#include <sys/stat.h>
+
+namespace stagecraft::cli::test {
+
+namespace {
+
+using testing::AnyOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using traces::test::TemporaryFolder;
+
+#if STAGECRAFT_TEST_WITH_TORCH
+
+class EveryMode : public testing::TestWithParam<const char*> {};
+
+TEST_P(EveryMode, PrintsTheKeysOfTheContract)
+{
+    const TemporaryFolder folder;
+    const std::string trace = folder.file("run.strace");
+    const Json json = jsonOf({"run", "hello", "--mode", GetParam(), "--steps", "3", "--trace", trace, "--json"});
+    EXPECT_THAT(keysOf(json),
+                ElementsAre("mode", "device", "steps", "step_ns", "predicted_step_ns", "ideal_step_ns", "efficiency", "loss",
+                            "outputs", "gradient_check", "gradient_max_abs_diff", "per_rank"));
+    EXPECT_EQ(json["mode"], GetParam());
+    EXPECT_EQ(json["device"], "cpu");
+    EXPECT_EQ(json["steps"], 3);
+    EXPECT_EQ(json["loss"].size(), 3U);
+    // 4 micro-batches of 8 rows
+    EXPECT_EQ(json["outputs"], Json::parse("[[32,1024]]"));
+    EXPECT_THAT(json["gradient_check"].get<std::string>(), AnyOf("bitwise", "tolerance"));
+    EXPECT_GT(json["step_ns"].get<long long>(), 0);
+    EXPECT_NEAR(json["efficiency"].get<double>(), json["ideal_step_ns"].get<double>() / json["step_ns"].get<double>(), 1e-9);
+    ASSERT_EQ(json["per_rank"].size(), 2U);
+    EXPECT_EQ(keysOf(json["per_rank"][1]), kRankKeys);
+    EXPECT_GT(json["per_rank"][1]["busy_ns"].get<long long>(), 0);
+    EXPECT_GT(json["per_rank"][1]["peak_memory_bytes"].get<long long>(), 1024 * 2048 * 4)
+        << "the weights of Linear 2048→1024";
+
+    const Json analysed = jsonOf({"analyze", trace, "--json"});
+    EXPECT_EQ(analysed["steps"].size(), 3U);
+    EXPECT_EQ(analysed["clock"], GetParam() == std::string("emulated") ? "virtual" : "monotonic");
+}
+
+INSTANTIATE_TEST_SUITE_P(Run, EveryMode, testing::Values("threads", "emulated"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST(Run, TakesTheChangesOfTheCommandLine)
+{
+    const Json json = jsonOf({"run", "mlp", "--ranks", "2", "--chunks", "2", "--schedule", "interleaved", "--microbatches",
+                              "4", "--mode", "emulated", "--steps", "1", "--check", "all", "--seed", "3", "--json"});
+    EXPECT_EQ(json["per_rank"].size(), 2U);
+    EXPECT_EQ(json["steps"], 1);
+    const Json unchecked = jsonOf({"run", "mlp", "--steps", "1", "--check", "off", "--json"});
+    EXPECT_EQ(unchecked["gradient_check"], "off");
+}
+
+TEST(Run, TellsPeopleWhatWasMeasured)
+{
+    const Output output = stagecraft({"run", "hello", "--steps", "2"});
+    EXPECT_EQ(output.exitCode, 0) << output.err;
+    EXPECT_EQ(output.err, "") << "progress is for terminals";
+    EXPECT_THAT(output.out, HasSubstr("32×1024"));
+    EXPECT_THAT(output.out, HasSubstr("efficiency"));
+    EXPECT_THAT(output.out, HasSubstr("bubble_makespan"));
+}
+
+TEST(Run, WritesItsTraceInEveryFormat)
+{
+    const TemporaryFolder folder;
+    for (const char* name : {"a.json", "a.json.gz", "a.csv"}) {
+        const Output output = stagecraft({"run", "hello", "--steps", "1", "--trace", folder.file(name)});
+        EXPECT_EQ(output.exitCode, 0) << output.err;
+        EXPECT_GT(std::filesystem::file_size(folder.file(name)), 100U);
+    }
+    EXPECT_EQ(jsonOf({"analyze", folder.file("a.json"), "--json"})["ranks"], 2);
+}
+
+TEST(Run, NeedsAModel) { expectRefusal({"run", "eight-by-seventy"}, 1, "model"); }
+
+// The journal goes into a pipe, so that the test sees the run's first events and knows that it is under way.
+TEST(Run, StopsOnCtrlCAndKeepsWhatRan)
+{
+    const TemporaryFolder folder;
+    const std::string pipe = folder.file("live.strace");
+    const std::string kept = folder.file("kept.strace");
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    Process run({program(), "run", "hello", "--steps", "1000000", "--check", "off", "--trace", pipe});
+
+    std::ifstream reader(pipe, std::ios::binary);
+    std::ofstream copy(kept, std::ios::binary);
+    std::vector<char> buffer(20'000); // more than the records before the first action
+    reader.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    copy.write(buffer.data(), reader.gcount());
+    run.signal(SIGINT);
+    copy << reader.rdbuf(); // until the run closes its end
+    copy.close();
+
+    const Output output = run.finish();
+    EXPECT_EQ(output.exitCode, 1);
+    EXPECT_THAT(output.err, HasSubstr("stopped; "));
+    EXPECT_THAT(output.err, HasSubstr("events were kept"));
+    const Output analysed = stagecraft({"analyze", kept, "--json"});
+    EXPECT_EQ(analysed.exitCode, 0) << analysed.err;
+    EXPECT_EQ(Json::parse(analysed.out)["ranks"], 2);
+}
+
+#else
+
+TEST(Run, SaysThatThisBuildCannotRunAndWhatToDo) { expectRefusal({"run", "hello"}, 1, "-DSTAGECRAFT_WITH_TORCH=ON"); }
+
+#endif
+
+} // namespace
+
+} // namespace stagecraft::cli::test

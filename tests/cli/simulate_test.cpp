@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Figures: GPipe and 1F1B (p-1)/(m+p-1), arXiv 1811.06965 and 2104.04473; interleaved (p-1)/(vm+p-1), the latter sec. 2.2.
+// Makespans with imbalance and latency come from an independent event simulation (unit-time golden schedules).
+#include "tests/cli/expectations.h"
+#include "tests/traces/temporary_folder.h"
+
+namespace stagecraft::cli::test {
+
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct Case {
+    const char* name;
+    std::vector<std::string> arguments;
+    long long makespanNs;
+    double bubble;
+};
+void PrintTo(const Case& known, std::ostream* out) { *out << known.name; }
+
+class KnownFigures : public testing::TestWithParam<Case> {};
+
+TEST_P(KnownFigures, AreMet)
+{
+    std::vector<std::string> arguments{"simulate", "--json"};
+    arguments.insert(arguments.end(), GetParam().arguments.begin(), GetParam().arguments.end());
+    const Json json = jsonOf(arguments);
+    EXPECT_EQ(json["makespan_ns"], GetParam().makespanNs);
+    EXPECT_NEAR(json["bubble_makespan"].get<double>(), GetParam().bubble, 1e-9);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Simulate, KnownFigures,
+    testing::Values(
+        Case{"Default", {}, 33'000'000, 3.0 / 11},
+        Case{"OneFOneB4x8",
+             {"--schedule", "1f1b", "--ranks", "4", "--microbatches", "8", "--forward", "1ms", "--backward", "2ms"},
+             33'000'000,
+             3.0 / 11},
+        Case{"GPipe4x8", {"--schedule", "gpipe"}, 33'000'000, 3.0 / 11},
+        Case{"FourByFive", {"--microbatches", "5"}, 24'000'000, 0.375},
+        Case{"TwelveLayersGPipe", {"--schedule", "gpipe", "--microbatches", "5"}, 24'000'000, 0.375},
+        Case{"EightBySeventy", {"eight-by-seventy"}, 231'000'000, 7.0 / 77},
+        Case{"ImbalancedOneFOneB", {"--stage-scale", "1,1,1.5,0.5"}, 42'000'000, 18.0 / 42},
+        Case{"ImbalancedGPipe", {"--stage-scale", "1,1,1.5,0.5", "--schedule", "gpipe"}, 43'500'000, 19.5 / 43.5},
+        Case{"ImbalancedPreset", {"imbalanced"}, 42'000'000, 18.0 / 42},
+        Case{"LatencyOneFOneB", {"--latency", "0.5ms"}, 41'000'000, 17.0 / 41},
+        Case{"LatencyGPipe", {"--latency", "500us", "--schedule", "gpipe"}, 36'000'000, 12.0 / 36},
+        Case{"LatencyAsBandwidth",
+             {"--bandwidth", "2GB/s", "--boundary-bytes", "1000000", "--schedule", "gpipe"},
+             36'000'000,
+             12.0 / 36},
+        Case{"Interleaved",
+             {"--schedule", "interleaved", "--chunks", "2", "--forward", "2ms", "--backward", "4ms"},
+             57'000'000,
+             3.0 / 19},
+        Case{"BackwardAsSum", {"--input-grad", "500us", "--weight-grad", "1.5ms"}, 33'000'000, 3.0 / 11},
+        Case{"Naive", {"--schedule", "naive", "--microbatches", "1"}, 12'000'000, 0.75}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(Simulate, PrintsTheKeysOfTheContract)
+{
+    const Json json = jsonOf({"simulate", "--json"});
+    EXPECT_THAT(keysOf(json), ElementsAre("schedule", "ranks", "chunks", "microbatches", "makespan_ns", "span_ns", "work_ns",
+                                          "bubble_makespan", "bubble_span", "bubble_over_ideal", "per_rank"));
+    ASSERT_EQ(json["per_rank"].size(), 4U);
+    EXPECT_EQ(keysOf(json["per_rank"][0]), kRankKeys);
+    EXPECT_THAT(keysOf(json["per_rank"][0]["idle_by_cause"]),
+                ElementsAre("filling", "draining", "transfer", "waiting", "memory", "host", "unexplained"));
+}
+
+TEST(Simulate, TellsEachRanksIdleTimeByCauses)
+{
+    const Json json = jsonOf({"simulate", "--json", "--latency", "100us", "--activation-bytes", "64MiB"});
+    for (const Json& rank : json["per_rank"]) {
+        long long sum = 0;
+        for (const Json& cause : rank["idle_by_cause"]) sum += cause.get<long long>();
+        EXPECT_EQ(sum, rank["idle_ns"]);
+        EXPECT_EQ(rank["idle_ns"], json["makespan_ns"].get<long long>() - rank["busy_ns"].get<long long>());
+        // 1F1B keeps p - r micro-batches alive on rank r
+        EXPECT_EQ(rank["peak_activations"], 4 - rank["rank"].get<int>());
+        EXPECT_EQ(rank["peak_memory_bytes"], (4 - rank["rank"].get<int>()) * (64LL << 20));
+    }
+    EXPECT_EQ(json["work_ns"], 24'000'000);
+    EXPECT_NEAR(json["bubble_over_ideal"].get<double>(), json["makespan_ns"].get<double>() / 24e6 - 1, 1e-12);
+}
+
+TEST(Simulate, LabelsTheThreeBubblesForPeople)
+{
+    const Output output = stagecraft({"simulate"});
+    EXPECT_EQ(output.exitCode, 0);
+    EXPECT_THAT(output.out,
+                AllOf(HasSubstr("33 ms"), HasSubstr("27.27 %"), HasSubstr("37.5 %"), HasSubstr("bubble_makespan"),
+                      HasSubstr("bubble_span"), HasSubstr("bubble_over_ideal"), HasSubstr("waiting for stage")));
+}
+
+TEST(Simulate, TakesAPlanFileAndItsChanges)
+{
+    const Json preset = jsonOf({"simulate", "gpt-small", "--json"});
+    const Json changed = jsonOf({"simulate", "gpt-small", "--ranks", "4", "--schedule", "gpipe", "--json"});
+    EXPECT_EQ(preset["ranks"], 2);
+    EXPECT_EQ(changed["ranks"], 4);
+    EXPECT_EQ(changed["schedule"], "gpipe");
+    const std::string file = std::string(STAGECRAFT_SOURCE_DIR) + "/resources/plans/gpt-small.plan.json";
+    EXPECT_EQ(jsonOf({"simulate", file, "--json"}), preset);
+}
+
+TEST(Simulate, TakesAScheduleFromAFile)
+{
+    const traces::test::TemporaryFolder folder;
+    const std::string file = folder.file("mine.schedule");
+    ASSERT_EQ(stagecraft({"schedule", "--schedule", "gpipe", "--ranks", "2", "--microbatches", "3", "--out", file}).exitCode,
+              0);
+    const Json custom = jsonOf({"simulate", "--schedule", file, "--json"});
+    const Json generated = jsonOf({"simulate", "--schedule", "gpipe", "--ranks", "2", "--microbatches", "3", "--json"});
+    EXPECT_EQ(custom["schedule"], "custom");
+    EXPECT_EQ(custom["makespan_ns"], generated["makespan_ns"]);
+    EXPECT_EQ(custom["per_rank"], generated["per_rank"]);
+}
+
+TEST(Simulate, RepeatsItsJitterForASeed)
+{
+    const std::vector<std::string> first{"simulate", "--jitter", "5%", "--seed", "7", "--json"};
+    const Json one = jsonOf(first);
+    EXPECT_EQ(one, jsonOf(first));
+    EXPECT_NE(one["makespan_ns"], 33'000'000);
+    EXPECT_NE(one["makespan_ns"], jsonOf({"simulate", "--jitter", "5%", "--seed", "8", "--json"})["makespan_ns"]);
+}
+
+} // namespace
+
+} // namespace stagecraft::cli::test

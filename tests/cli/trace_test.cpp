@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Traces written by one verb and read by another: the figures survive every format that can be read.
+#include "tests/cli/expectations.h"
+#include "tests/traces/temporary_folder.h"
+
+#include <algorithm>
+
+namespace stagecraft::cli::test {
+
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using traces::test::slurp;
+using traces::test::spill;
+using traces::test::TemporaryFolder;
+
+class ReadableFormat : public testing::TestWithParam<const char*> {};
+
+TEST_P(ReadableFormat, KeepsTheFigures)
+{
+    const TemporaryFolder folder;
+    const std::string file = folder.file(std::string("trace") + GetParam());
+    Json simulated =
+        jsonOf({"simulate", "--latency", "100us", "--schedule", "interleaved", "--chunks", "2", "--trace", file, "--json"});
+    const Json analysed = jsonOf({"analyze", file, "--json"});
+    EXPECT_THAT(keysOf(analysed), ElementsAre("steps", "ranks", "events", "clock"));
+    EXPECT_EQ(analysed["ranks"], 4);
+    EXPECT_EQ(analysed["clock"], "virtual");
+    ASSERT_EQ(analysed["steps"].size(), 1U);
+    Json step = analysed["steps"][0];
+    EXPECT_EQ(step["step"], 0);
+    step.erase("step");
+    EXPECT_EQ(step, simulated);
+}
+
+INSTANTIATE_TEST_SUITE_P(Trace, ReadableFormat, testing::Values(".strace", ".json", ".json.gz"),
+                         [](const auto& test) { return test.param == std::string(".json.gz") ? "gz" : test.param + 1; });
+
+TEST(Convert, WritesTheOtherFormats)
+{
+    const TemporaryFolder folder;
+    const std::string journal = folder.file("a.strace");
+    ASSERT_EQ(stagecraft({"simulate", "--trace", journal}).exitCode, 0);
+    for (const char* name : {"b.json", "b.json.gz", "b.csv", "b.strace"}) {
+        const Output output = stagecraft({"convert", journal, folder.file(name)});
+        EXPECT_EQ(output.exitCode, 0) << output.err;
+        EXPECT_THAT(output.out, HasSubstr(name));
+    }
+    EXPECT_EQ(jsonOf({"analyze", folder.file("b.json"), "--json"}), jsonOf({"analyze", journal, "--json"}));
+    const std::string csv = slurp(folder.file("b.csv"));
+    EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 64) << "a heading and 2 * 4 * 8 actions";
+}
+
+TEST(Analyze, ReadsAJournalThatWasCutOffAndSaysSo)
+{
+    const TemporaryFolder folder;
+    const std::string whole = folder.file("whole.strace");
+    const std::string part = folder.file("part.strace");
+    ASSERT_EQ(stagecraft({"simulate", "--trace", whole}).exitCode, 0);
+    const std::string bytes = slurp(whole);
+    spill(part, bytes.substr(0, bytes.size() * 3 / 4));
+    const Output output = stagecraft({"analyze", part});
+    EXPECT_EQ(output.exitCode, 0) << output.err;
+    EXPECT_THAT(output.out, HasSubstr("note: "));
+}
+
+TEST(Analyze, RefusesWhatIsNoTrace)
+{
+    const TemporaryFolder folder;
+    for (const char* name : {"a.strace", "a.json", "a.json.gz"}) {
+        for (const char* bytes : {"", "{", "[1,2", "STRACE1", "\xff\xfe\x00garbage", "{\"traceEvents\":7}"}) {
+            spill(folder.file(name), bytes);
+            const Output output = stagecraft({"analyze", folder.file(name)});
+            EXPECT_EQ(output.exitCode, 1) << name << ": " << bytes;
+            EXPECT_THAT(output.err, HasSubstr(name));
+        }
+    }
+}
+
+} // namespace
+
+} // namespace stagecraft::cli::test

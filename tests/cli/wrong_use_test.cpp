@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every way to use the command line wrongly ends with the right code and a message that names thing, value and remedy.
+#include "tests/cli/expectations.h"
+
+namespace stagecraft::cli::test {
+
+namespace {
+
+using testing::HasSubstr;
+
+struct Wrong {
+    std::vector<std::string> arguments;
+    int exitCode;
+    const char* message;
+};
+void PrintTo(const Wrong& wrong, std::ostream* out)
+{
+    for (const std::string& argument : wrong.arguments) *out << argument << ' ';
+}
+
+class WrongUse : public testing::TestWithParam<Wrong> {};
+
+TEST_P(WrongUse, IsExplained) { expectRefusal(GetParam().arguments, GetParam().exitCode, GetParam().message); }
+
+INSTANTIATE_TEST_SUITE_P(
+    CommandLine, WrongUse,
+    testing::Values(
+        Wrong{{}, 2, "--help"}, Wrong{{"fly"}, 2, "'fly' is no verb"}, Wrong{{"--fly"}, 2, "--fly"},
+        Wrong{{"simulate", "--fly"}, 2, "--fly"}, Wrong{{"simulate", "hello", "mlp"}, 2, "mlp"},
+        Wrong{{"simulate", "--json=yes"}, 2, "json"}, Wrong{{"simulate", "--ranks"}, 2, "--ranks"},
+        Wrong{{"simulate", "--ranks", "0"}, 2, "--ranks 0 is not allowed; 1 to 16384"},
+        Wrong{{"simulate", "--ranks", "-2"}, 2, "--ranks -2 is not allowed"},
+        Wrong{{"simulate", "--ranks", "four"}, 2, "--ranks four: not a whole number"},
+        Wrong{{"simulate", "--ranks", "4.5"}, 2, "--ranks 4.5: not a whole number"},
+        Wrong{{"simulate", "--ranks", "99999999999999999999"}, 2, "--ranks 99999999999999999999 is not allowed"},
+        Wrong{{"simulate", "--ranks", "16384", "--chunks", "2"}, 2, "32768 stages"},
+        Wrong{{"simulate", "--microbatches", "0"}, 2, "--microbatches 0 is not allowed"},
+        Wrong{{"simulate", "--forward", "1"}, 2, "--forward: \"1\" has no unit"},
+        Wrong{{"simulate", "--forward", "-1ms"}, 2, "--forward"}, Wrong{{"simulate", "--forward", "nanms"}, 2, "--forward"},
+        Wrong{{"simulate", "--forward", "1e400s"}, 2, "--forward"},
+        Wrong{{"simulate", "--forward", "9223372036854775807ns"}, 2, "too large"},
+        Wrong{{"simulate", "--backward", "2 weeks"}, 2, "--backward"},
+        Wrong{{"simulate", "--input-grad", "1ms"}, 2, "give --weight-grad too"},
+        Wrong{{"simulate", "--weight-grad", "1ms"}, 2, "give --input-grad too"},
+        Wrong{{"simulate", "--backward", "3ms", "--input-grad", "1ms", "--weight-grad", "1ms"}, 2, "leave --backward out"},
+        Wrong{{"simulate", "--stage-scale", "1,,2"}, 2, "--stage-scale: '' is no factor"},
+        Wrong{{"simulate", "--stage-scale", "1,nan,1,1"}, 2, "'nan' is no factor"},
+        Wrong{{"simulate", "--stage-scale", "1,0,1,1"}, 2, "'0' is no factor"},
+        Wrong{{"simulate", "--stage-scale", "1,2"}, 1, "2 entries, the plan has 4 stages"},
+        Wrong{{"simulate", "--stage-scale", "1e308,1,1,1"}, 1, "forward of stage 0"},
+        Wrong{{"simulate", "--latency", "fast"}, 2, "--latency"}, Wrong{{"simulate", "--bandwidth", "25"}, 2, "--bandwidth"},
+        Wrong{{"simulate", "--bandwidth", "25GB/s"}, 2, "give --boundary-bytes, or a plan with a model"},
+        Wrong{{"simulate", "--boundary-bytes", "-1"}, 2, "--boundary-bytes"},
+        Wrong{{"simulate", "--activation-bytes", "1 XB"}, 2, "--activation-bytes"},
+        Wrong{{"simulate", "--jitter", "150%"}, 2, "--jitter"}, Wrong{{"simulate", "--jitter", "nan"}, 2, "--jitter"},
+        Wrong{{"simulate", "--seed", "-1"}, 2, "--seed -1 is not allowed"},
+        Wrong{{"simulate", "--slices", "2"}, 2, "--slices 2"},
+        Wrong{{"simulate", "--memory-limit", "1GiB"}, 2, "--memory-limit 1GiB"},
+        Wrong{{"simulate", "--send", "rendezvous"}, 2, "validate FILE --send rendezvous"},
+        Wrong{{"simulate", "--send", "pigeon"}, 2, "buffered or rendezvous"},
+        Wrong{{"simulate", "--schedule", "zb-h9"}, 2, "there are: naive, gpipe, 1f1b, interleaved"},
+        Wrong{{"simulate", "--schedule", "custom"}, 2, "holds no schedule of its own"},
+        Wrong{{"simulate", "--schedule", "1f1b", "--chunks", "2"}, 1, "2 chunks"},
+        Wrong{{"simulate", "--schedule", "interleaved"}, 1, "use 2 chunks"},
+        Wrong{{"simulate", "nowhere.plan.json"}, 1, "neither a plan file nor a preset"},
+        Wrong{{"simulate", "/tmp"}, 1, "/tmp"}, Wrong{{"simulate", "/dev/null"}, 1, "/dev/null"},
+        Wrong{{"simulate", "gpt-small", "--ranks", "11"}, 1, "at most 10 stages"},
+        Wrong{{"simulate", "--trace", "trace.xml"}, 2, ".strace .json .json.gz .csv"},
+        Wrong{{"simulate", "--trace", "/nowhere/trace.json"}, 2, "make it first"}, Wrong{{"validate"}, 2, "FILE"},
+        Wrong{{"validate", "x", "--send", "pigeon"}, 2, "buffered or rendezvous"}, Wrong{{"analyze"}, 2, "TRACE"},
+        Wrong{{"analyze", "nowhere.json"}, 1, "nowhere.json"}, Wrong{{"analyze", "/dev/null"}, 1, "/dev/null"},
+        Wrong{{"analyze", "a.json", "b.json"}, 2, "2 traces at once"}, Wrong{{"convert", "a.json"}, 2, "the file to write"},
+        Wrong{{"convert", "a.strace", "b.xml"}, 2, "b.xml"},
+        Wrong{{"convert", "nowhere.strace", "b.json"}, 1, "nowhere.strace"},
+        Wrong{{"convert", "a", "b", "c.json"}, 2, "2 traces at once"}, Wrong{{"render", "hello"}, 2, "OUT"},
+        Wrong{{"render", "hello", "picture.gif"}, 2, ".png, .svg or .pdf"}, Wrong{{"list"}, 2, "WHAT"},
+        Wrong{{"list", "colours"}, 2, "schedules, models or plans"}, Wrong{{"bench", "marketing"}, 2, "there is: simulate"},
+        Wrong{{"doctor", "now"}, 2, "now"}, Wrong{{"run"}, 2, "PLAN"},
+        Wrong{{"run", "hello", "--mode", "dreaming"}, 2, "threads, emulated"},
+        Wrong{{"run", "hello", "--device", "abacus"}, 2, "cpu"}, Wrong{{"run", "hello", "--steps", "0"}, 2, "--steps 0"},
+        Wrong{{"run", "hello", "--check", "maybe"}, 2, "off, first, all"}));
+
+TEST(CommandLine, TellsAFullDisk)
+{
+    const Output output = shell("\"$CLI\" simulate > /dev/full");
+    EXPECT_EQ(output.exitCode, 1);
+    EXPECT_THAT(output.err, HasSubstr("No space left on device"));
+}
+
+TEST(CommandLine, TellsAClosedOutput)
+{
+    const Output output = shell("\"$CLI\" simulate >&-");
+    EXPECT_EQ(output.exitCode, 1);
+    EXPECT_THAT(output.err, HasSubstr("the output cannot be written"));
+}
+
+TEST(CommandLine, EndsQuietlyWhenItsReaderGoesAway)
+{
+    const Output output = shell("\"$CLI\" schedule --ranks 64 --microbatches 4096 | head -c 10");
+    EXPECT_EQ(output.out, "0F0,0F1,0F");
+    EXPECT_EQ(output.err, "");
+}
+
+} // namespace
+
+} // namespace stagecraft::cli::test
