@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/layer_torch.h"
 
+#include "engine/runtime/linear_torch.h"
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Generator.h>
@@ -66,16 +68,25 @@ void addParameters(Tensors& to, const engine::Head& l, at::Generator& g)
     addLinear(to, l.dim, l.vocabulary, g);
 }
 
-Tensor linear(const Tensor& x, const Tensors& p, std::size_t at) { return at::linear(x, p[at], p[at + 1]); }
+// The parameters of a layer, as its forward uses them.
+struct Weights {
+    const Tensors& all;
+    Accumulation accumulation;
 
-Tensor norm(const Tensor& x, const Tensors& p, std::size_t at)
-{
-    return at::layer_norm(x, {x.size(-1)}, p[at], p[at + 1]);
-}
+    [[nodiscard]] Tensor linear(const Tensor& x, std::size_t at) const
+    {
+        return accumulation == Accumulation::InPlace ? linearIntoGradient(x, all[at], all[at + 1])
+                                                     : at::linear(x, all[at], all[at + 1]);
+    }
+    [[nodiscard]] Tensor norm(const Tensor& x, std::size_t at) const
+    {
+        return at::layer_norm(x, {x.size(-1)}, all[at], all[at + 1]);
+    }
+};
 
-Tensor forward(const engine::Linear& l, const Tensors& p, const Tensor& x)
+Tensor forward(const engine::Linear& l, const Weights& w, const Tensor& x)
 {
-    Tensor y = linear(x, p, 0);
+    Tensor y = w.linear(x, 0);
     switch (l.activation) {
     case engine::Activation::None: return y;
     case engine::Activation::Relu: return at::relu(y);
@@ -84,29 +95,29 @@ Tensor forward(const engine::Linear& l, const Tensors& p, const Tensor& x)
     return y;
 }
 
-Tensor forward(const engine::Embedding&, const Tensors& p, const Tensor& tokens)
+Tensor forward(const engine::Embedding&, const Weights& w, const Tensor& tokens)
 {
-    return at::embedding(p[0], tokens) + at::embedding(p[1], at::arange(tokens.size(1), at::kLong));
+    return at::embedding(w.all[0], tokens) + at::embedding(w.all[1], at::arange(tokens.size(1), at::kLong));
 }
 
-Tensor attention(const engine::TransformerBlock& l, const Tensors& p, const Tensor& x)
+Tensor attention(const engine::TransformerBlock& l, const Weights& w, const Tensor& x)
 {
     const auto rows = x.size(0);
     const auto sequence = x.size(1);
     const Tensor qkv =
-        linear(x, p, kQkv).view({rows, sequence, 3, l.heads, l.dim / l.heads}).permute({2, 0, 3, 1, 4});
+        w.linear(x, kQkv).view({rows, sequence, 3, l.heads, l.dim / l.heads}).permute({2, 0, 3, 1, 4});
     const Tensor mixed = at::scaled_dot_product_attention(qkv.select(0, 0), qkv.select(0, 1), qkv.select(0, 2), {}, 0.0,
                                                           /*is_causal=*/true);
-    return linear(mixed.transpose(1, 2).reshape({rows, sequence, l.dim}), p, kProjection);
+    return w.linear(mixed.transpose(1, 2).reshape({rows, sequence, l.dim}), kProjection);
 }
 
-Tensor forward(const engine::TransformerBlock& l, const Tensors& p, const Tensor& x)
+Tensor forward(const engine::TransformerBlock& l, const Weights& w, const Tensor& x)
 {
-    const Tensor attended = x + attention(l, p, norm(x, p, kNorm1));
-    return attended + linear(at::gelu(linear(norm(attended, p, kNorm2), p, kUp)), p, kDown);
+    const Tensor attended = x + attention(l, w, w.norm(x, kNorm1));
+    return attended + w.linear(at::gelu(w.linear(w.norm(attended, kNorm2), kUp)), kDown);
 }
 
-Tensor forward(const engine::Head&, const Tensors& p, const Tensor& x) { return linear(norm(x, p, 0), p, 2); }
+Tensor forward(const engine::Head&, const Weights& w, const Tensor& x) { return w.linear(w.norm(x, 0), 2); }
 
 } // namespace
 
@@ -118,7 +129,8 @@ std::uint64_t mixedSeed(std::uint64_t seed, std::uint64_t place)
     return z ^ (z >> 31U);
 }
 
-LayerModule::LayerModule(const engine::Layer& layer, std::uint64_t seed, int place) : layer_(layer)
+LayerModule::LayerModule(const engine::Layer& layer, std::uint64_t seed, int place, Accumulation accumulation)
+    : layer_(layer), accumulation_(accumulation)
 {
     auto generator = at::make_generator<at::CPUGeneratorImpl>(mixedSeed(seed, static_cast<std::uint64_t>(place)));
     std::visit([&](const auto& l) { addParameters(parameters_, l, generator); }, layer_);
@@ -127,7 +139,7 @@ LayerModule::LayerModule(const engine::Layer& layer, std::uint64_t seed, int pla
 
 Tensor LayerModule::forward(const Tensor& x) const
 {
-    return std::visit([&](const auto& l) { return runtime::forward(l, parameters_, x); }, layer_);
+    return std::visit([&](const auto& l) { return runtime::forward(l, Weights{parameters_, accumulation_}, x); }, layer_);
 }
 
 } // namespace stagecraft::runtime

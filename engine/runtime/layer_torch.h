@@ -13,16 +13,21 @@
 
 namespace stagecraft::runtime {
 
+// How weight gradients of linear layers come into being: as autograd does it, or by linear_torch.h. The reference of the
+// check takes autograd's way, so that it stays independent of the other.
+enum class Accumulation : std::uint8_t { Autograd, InPlace };
+
 class LayerModule {
 public:
     // `place`: index of the layer in the whole model. Allocates where the caller's AllocationScope says.
-    LayerModule(const engine::Layer& layer, std::uint64_t seed, int place);
+    LayerModule(const engine::Layer& layer, std::uint64_t seed, int place, Accumulation accumulation);
 
     [[nodiscard]] at::Tensor forward(const at::Tensor& x) const;
     [[nodiscard]] const std::vector<at::Tensor>& parameters() const { return parameters_; }
 
 private:
     engine::Layer layer_;
+    Accumulation accumulation_;
     std::vector<at::Tensor> parameters_; // leaves that require gradients; their order is the layer's own, see the .cpp
 };
 

@@ -48,7 +48,8 @@ void GradientChecker::build()
     inputs_ = makeInputs(plan_);
     targets_ = makeTargets(plan_);
     for (std::size_t place = 0; place < plan_.model.layers.size(); ++place) {
-        layers_.emplace_back(plan_.model.layers[place], plan_.run.seed, static_cast<int>(place));
+        layers_.emplace_back(plan_.model.layers[place], plan_.run.seed, static_cast<int>(place),
+                             Accumulation::Autograd);
         const auto& own = layers_.back().parameters();
         parameters_.insert(parameters_.end(), own.begin(), own.end());
     }

@@ -19,7 +19,8 @@ StageModule::StageModule(const Spec& spec, MemoryLedger* ledger)
     {
         const AllocationScope scope({.ledger = ledger, .memory = MemoryClass::Weights});
         for (int place = spec.firstLayer; place < spec.firstLayer + spec.layers; ++place) {
-            layers_.emplace_back(spec.plan.model.layers[static_cast<std::size_t>(place)], spec.plan.run.seed, place);
+            layers_.emplace_back(spec.plan.model.layers[static_cast<std::size_t>(place)], spec.plan.run.seed, place,
+                                 Accumulation::InPlace);
             const auto& own = layers_.back().parameters();
             parameters_.insert(parameters_.end(), own.begin(), own.end());
         }

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/linear_torch.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/linear.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+namespace stagecraft::runtime {
+
+namespace {
+
+using at::Tensor;
+
+struct LinearIntoGradient : torch::autograd::Function<LinearIntoGradient> {
+    static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, const Tensor& weight,
+                          const Tensor& bias)
+    {
+        context->save_for_backward({x, weight});
+        return at::linear(x, weight, bias);
+    }
+
+    static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                   torch::autograd::variable_list outputGradients)
+    {
+        const torch::autograd::variable_list saved = context->get_saved_variables();
+        const Tensor& x = saved[0];
+        Tensor weight = saved[1];
+        const Tensor& dy = outputGradients[0];
+        const Tensor rows = dy.reshape({-1, dy.size(-1)});
+        const Tensor inputs = x.reshape({-1, x.size(-1)});
+
+        Tensor dx;
+        if (context->needs_input_grad(0)) dx = dy.matmul(weight);
+        Tensor dw; // stays undefined where it has been added already
+        if (Tensor& gradient = weight.mutable_grad(); gradient.defined()) {
+            const at::NoGradGuard noGrad;
+            gradient.addmm_(rows.t(), inputs);
+        } else {
+            dw = rows.t().mm(inputs);
+        }
+        return {dx, dw, rows.sum(0)};
+    }
+};
+
+} // namespace
+
+Tensor linearIntoGradient(const Tensor& x, const Tensor& weight, const Tensor& bias)
+{
+    if (x.numel() > kFewRows * x.size(-1)) return at::linear(x, weight, bias);
+    return LinearIntoGradient::apply(x, weight, bias);
+}
+
+} // namespace stagecraft::runtime
