@@ -22,9 +22,8 @@ constexpr const char* kNoGpuRuns = "--device cuda; runs use the CPU";
 // The libraries of the NVIDIA wheels lie beside LibTorch: <site-packages>/nvidia/<folder>/lib.
 std::string besideLibTorch(std::string_view folder, const std::string& library)
 {
-    const SharedLibrary torch("libtorch_cpu.so"); // linked where there is a live engine
-    if (!torch.opened()) return library;
-    const std::filesystem::path site = torch.file().parent_path().parent_path().parent_path();
+    // <site-packages>/torch/lib/libtorch_cpu.so
+    const std::filesystem::path site = libTorchBuild().library.parent_path().parent_path().parent_path();
     const std::filesystem::path file = site / "nvidia" / folder / "lib" / library;
     std::error_code ignored;
     return std::filesystem::exists(file, ignored) ? file.string() : library;
@@ -42,13 +41,15 @@ Finding missing(Finding finding, std::string why, std::string disables)
 Finding findLibTorch()
 {
     Finding finding{.key = "libtorch", .title = "LibTorch"};
-    if (const std::string version = libTorchVersion(); !version.empty()) {
+    constexpr const char* kDisables = "run and worker; simulation is not affected";
+    if (const LibTorchBuild build = libTorchBuild(); !build.version.empty()) {
+        const SharedLibrary library(build.library.string());
+        if (!library.opened()) return missing(std::move(finding), library.reason() + " (./run installs it)", kDisables);
         finding.found = true;
-        finding.detail = version;
+        finding.detail = build.version;
         return finding;
     }
-    return missing(std::move(finding), "this build has none (-DSTAGECRAFT_WITH_TORCH=OFF)",
-                   "run and worker; simulation is not affected");
+    return missing(std::move(finding), "this build has none (-DSTAGECRAFT_WITH_TORCH=OFF)", kDisables);
 }
 
 Finding findCuda()

@@ -7,6 +7,6 @@ namespace stagecraft::cli {
 
 Expected<std::unique_ptr<engine::Session>> makeSession() { return runtime::makeLocalSession(); }
 
-std::string libTorchVersion() { return STAGECRAFT_LIBTORCH_VERSION; }
+LibTorchBuild libTorchBuild() { return {.version = STAGECRAFT_LIBTORCH_VERSION, .library = STAGECRAFT_LIBTORCH_LIBRARY}; }
 
 } // namespace stagecraft::cli

@@ -10,6 +10,6 @@ Expected<std::unique_ptr<engine::Session>> makeSession()
         "or simulate the plan instead: stagecraft-cli simulate PLAN"};
 }
 
-std::string libTorchVersion() { return {}; }
+LibTorchBuild libTorchBuild() { return {}; }
 
 } // namespace stagecraft::cli
