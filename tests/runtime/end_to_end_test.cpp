@@ -1,21 +1,213 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Whole runs: every preset with a model and every schedule, in both modes.
 #include "tests/runtime/run_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
 
 namespace stagecraft::runtime {
 namespace {
 
 using namespace engine;
+using traces::ActionKind;
+using traces::Lane;
+using traces::LaneKind;
+using traces::MicroBatch;
+using traces::Rank;
+using traces::Stage;
 
-TEST(LocalSession, RunsHelloOnThreads)
+void expectEveryAction(const Outcome& outcome, const Schedule& schedule, int steps)
 {
-    Plan plan = preset("hello");
-    plan.run.mode = RunMode::Threads;
+    for (int r = 0; r < schedule.ranks; ++r) {
+        const Lane& lane = outcome.trace.lane(*outcome.trace.findLane(Rank{r}, LaneKind::Compute));
+        std::vector<std::string> expected;
+        for (int step = 0; step < steps; ++step) {
+            for (const auto& action : schedule.order[static_cast<std::size_t>(r)]) expected.push_back(toText(action));
+            for (int s = 0; s < schedule.stages(); ++s) {
+                if (schedule.stageToRank[static_cast<std::size_t>(s)] == Rank{r})
+                    expected.push_back(std::to_string(s) + "OPTIMIZER");
+            }
+        }
+        std::vector<std::string> ran;
+        for (std::size_t i = 0; i < lane.size(); ++i) ran.push_back(toText(lane.action(i)));
+        EXPECT_EQ(ran, expected) << "rank " << r;
+    }
+}
+
+// Every action of another stage's data has one edge, and begins when its data is there or later.
+void expectEdges(const Outcome& outcome, const Schedule& schedule, int steps)
+{
+    const auto boundaries = static_cast<std::size_t>(2 * (schedule.stages() - 1) * schedule.microbatches * steps);
+    EXPECT_EQ(outcome.trace.edgeCount(), boundaries);
+    for (std::size_t l = 0; l < outcome.trace.laneCount(); ++l) {
+        for (const traces::Edge& edge : outcome.trace.edgesOfLane(traces::LaneId{l})) {
+            EXPECT_GE(edge.ready, outcome.trace.slice(edge.from).end);
+            EXPECT_GE(outcome.trace.slice(edge.to).begin, edge.ready);
+        }
+    }
+}
+
+Plan shortRun(std::string_view name, RunMode mode)
+{
+    Plan plan = preset(name);
+    plan.run.mode = mode;
+    plan.run.steps = 2;
+    plan.run.check = CheckMode::All;
+    return plan;
+}
+
+class EveryPreset : public testing::TestWithParam<std::tuple<std::string, RunMode>> {};
+
+TEST_P(EveryPreset, RunsWithTheGradientsOfTheSequentialModel)
+{
+    const auto& [name, mode] = GetParam();
+    const Plan plan = shortRun(name, mode);
     const Outcome outcome = runPlan(plan);
-    EXPECT_EQ(outcome.last, SessionState::Finished);
-    if (outcome.failure) ADD_FAILURE() << outcome.failure->text;
+    ASSERT_EQ(outcome.last, SessionState::Finished) << (outcome.failure ? outcome.failure->text : "");
     ASSERT_TRUE(outcome.result);
-    EXPECT_EQ(outcome.result->gradientCheck, GradientCheck::Bitwise);
+    const RunResult& result = *outcome.result;
+    EXPECT_EQ(result.gradientCheck, GradientCheck::Bitwise) << "largest difference " << result.gradientMaxAbsDiff;
+    EXPECT_EQ(result.steps, 2);
+    ASSERT_EQ(result.loss.size(), 2U);
+    EXPECT_LT(result.loss[1], result.loss[0]);
+    EXPECT_EQ(result.outputs.front(), outputShape(plan.model, plan.model.microbatchRows * plan.pipeline.microbatches));
+    EXPECT_GT(result.efficiency, 0);
+
+    const Schedule schedule = scheduleOf(plan).value();
+    expectEveryAction(outcome, schedule, 2);
+    expectEdges(outcome, schedule, 2);
+    EXPECT_EQ(outcome.trace.lostEvents(), 0);
+    EXPECT_TRUE(outcome.trace.notes().empty());
+    EXPECT_EQ(outcome.states, (std::vector{SessionState::Preparing, SessionState::Running, SessionState::Finished}));
+}
+
+std::vector<std::string> presetsWithModel()
+{
+    std::vector<std::string> names;
+    for (const PresetPlan& plan : presetPlans()) {
+        if (!presetPlan(plan.name).value().model.empty()) names.push_back(plan.name);
+    }
+    return names;
+}
+
+std::string caseName(std::string name, RunMode mode)
+{
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name + "_" + std::string(runModeText(mode));
+}
+
+INSTANTIATE_TEST_SUITE_P(Runtime, EveryPreset,
+                         testing::Combine(testing::ValuesIn(presetsWithModel()),
+                                          testing::Values(RunMode::Threads, RunMode::Emulated)),
+                         [](const auto& each) { return caseName(std::get<0>(each.param), std::get<1>(each.param)); });
+
+TEST(LocalSession, SaysWhatHelloGivesOut)
+{
+    const Outcome outcome = runPlan(shortRun("hello", RunMode::Threads));
+    ASSERT_TRUE(outcome.result);
     EXPECT_EQ(outcome.result->outputs, (std::vector<std::vector<std::int64_t>>{{32, 1024}}));
+}
+
+// Small enough for every schedule, with all kinds of layers.
+Plan littleTransformer(const std::string& schedule, int ranks, int chunks, RunMode mode)
+{
+    Plan plan;
+    plan.name = "little";
+    plan.model.layers = {Embedding{50, 16, 32}, TransformerBlock{32, 2, 64}, TransformerBlock{32, 2, 64}, Head{32, 50}};
+    plan.model.loss = Loss::CrossEntropy;
+    plan.model.microbatchRows = 2;
+    plan.pipeline = {.schedule = schedule, .ranks = ranks, .chunks = chunks, .microbatches = 4, .customSchedule = {}};
+    plan.costs.source = CostSource::Model;
+    plan.run.mode = mode;
+    plan.run.steps = 3;
+    plan.run.check = CheckMode::All;
+    return plan;
+}
+
+// The losses of a run follow from seed and model alone: not from schedule, partition, ranks or mode. To the bit.
+TEST(LocalSession, ComputesTheSameLossesWithEveryScheduleAndInBothModes)
+{
+    std::vector<double> expected;
+    const auto expectSame = [&](const Plan& plan) {
+        const Outcome outcome = runPlan(plan);
+        ASSERT_TRUE(outcome.result) << plan.pipeline.schedule << (outcome.failure ? outcome.failure->text : "");
+        EXPECT_EQ(outcome.result->gradientCheck, GradientCheck::Bitwise) << plan.pipeline.schedule;
+        if (expected.empty()) expected = outcome.result->loss;
+        EXPECT_EQ(outcome.result->loss, expected) << plan.pipeline.schedule;
+    };
+    for (const RunMode mode : {RunMode::Threads, RunMode::Emulated}) {
+        expectSame(littleTransformer("naive", 2, 1, mode));
+        expectSame(littleTransformer("gpipe", 2, 1, mode));
+        expectSame(littleTransformer("1f1b", 2, 1, mode));
+        expectSame(littleTransformer("1f1b", 4, 1, mode));
+        expectSame(littleTransformer("interleaved", 2, 2, mode));
+    }
+}
+
+TEST(LocalSession, TrainsWithPlainSgdToo)
+{
+    Plan plan = littleTransformer("1f1b", 2, 1, RunMode::Threads);
+    plan.run.optimizer = OptimizerKind::Sgd;
+    plan.run.learningRate = 0.1;
+    const Outcome outcome = runPlan(plan);
+    ASSERT_TRUE(outcome.result);
+    EXPECT_LT(outcome.result->loss[2], outcome.result->loss[0]);
+    EXPECT_EQ(outcome.result->measuredCosts[0].optimizerBytes, 0);
+}
+
+// In the emulation nothing but the schedule decides when an action begins: its rank is free and its data has arrived.
+TEST(LocalSession, EmulatedActionsBeginExactlyWhenTheyCan)
+{
+    Plan plan = littleTransformer("1f1b", 4, 1, RunMode::Emulated);
+    plan.costs.latency = 250'000;
+    const Outcome outcome = runPlan(plan);
+    ASSERT_EQ(outcome.last, SessionState::Finished);
+    for (int r = 0; r < 4; ++r) {
+        const traces::LaneId id = *outcome.trace.findLane(Rank{r}, LaneKind::Compute);
+        const Lane& lane = outcome.trace.lane(id);
+        std::map<std::uint32_t, traces::TimeNs> ready;
+        for (const traces::Edge& edge : outcome.trace.edgesOfLane(id)) {
+            ready[edge.to.index] = edge.ready;
+            EXPECT_EQ(edge.ready, outcome.trace.slice(edge.from).end + 250'000);
+        }
+        for (std::size_t i = 0; i < lane.size(); ++i) {
+            traces::TimeNs can = outcome.trace.steps()[traces::index(lane.step(i))].span.begin;
+            if (i > 0) can = std::max(can, lane.end(i - 1));
+            if (const auto found = ready.find(static_cast<std::uint32_t>(i)); found != ready.end())
+                can = std::max(can, found->second);
+            ASSERT_EQ(lane.begin(i), can) << traces::toText(lane.action(i));
+        }
+    }
+    ASSERT_TRUE(outcome.result);
+    EXPECT_EQ(outcome.result->measuredTransferNs, 250'000);
+    EXPECT_EQ(outcome.trace.info.clock, traces::ClockKind::Virtual);
+    EXPECT_EQ(outcome.trace.info.label, traces::TraceLabel::Emulated);
+}
+
+TEST(LocalSession, OpensTheStreamWithThePlanItRuns)
+{
+    const Plan plan = littleTransformer("1f1b", 2, 1, RunMode::Threads);
+    const Outcome outcome = runPlan(plan);
+    ASSERT_FALSE(outcome.records.empty());
+    const auto* info = std::get_if<traces::InfoRecord>(&outcome.records.front());
+    ASSERT_NE(info, nullptr);
+    EXPECT_EQ(readPlan(info->info.planJson).value(), plan);
+    EXPECT_EQ(info->info.label, traces::TraceLabel::Measured);
+    EXPECT_EQ(info->info.clock, traces::ClockKind::Monotonic);
+    EXPECT_EQ(info->info.ranks, 2);
+}
+
+TEST(LocalSession, CountsEventsThatItHadNoRoomFor)
+{
+    Plan plan = littleTransformer("gpipe", 2, 1, RunMode::Emulated);
+    plan.pipeline.microbatches = 32;
+    const Outcome outcome = runPlan(plan, {.clock = nullptr, .ringCapacity = 4, .fault = std::nullopt});
+    EXPECT_EQ(outcome.last, SessionState::Finished); // recording never stops a run
+    EXPECT_GT(outcome.trace.lostEvents(), 0);
 }
 
 } // namespace

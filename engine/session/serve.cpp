@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/session/serve.h"
+
+#include "engine/session/session_message.h"
+#include "traces/format/journal.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace stagecraft::engine {
+
+namespace {
+
+// Where the signal handler leaves word; -1 outside of serve().
+std::atomic<int> signalFd{-1};
+
+void onSignal(int)
+{
+    const int saved = errno;
+    const std::uint64_t one = 1;
+    static_cast<void>(!write(signalFd.load(), &one, sizeof one));
+    errno = saved;
+}
+
+class Signals {
+public:
+    Signals() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
+    {
+        signalFd.store(fd_);
+        take(SIGTERM, onSignal, oldTerm_);
+        take(SIGINT, onSignal, oldInt_);
+        take(SIGPIPE, SIG_IGN, oldPipe_);
+    }
+    ~Signals()
+    {
+        sigaction(SIGTERM, &oldTerm_, nullptr);
+        sigaction(SIGINT, &oldInt_, nullptr);
+        sigaction(SIGPIPE, &oldPipe_, nullptr);
+        signalFd.store(-1);
+        close(fd_);
+    }
+    Signals(const Signals&) = delete;
+    Signals& operator=(const Signals&) = delete;
+    [[nodiscard]] int fd() const { return fd_; }
+
+private:
+    static void take(int signal, void (*handler)(int), struct sigaction& old)
+    {
+        struct sigaction action = {};
+        action.sa_handler = handler;
+        sigaction(signal, &action, &old);
+    }
+
+    int fd_;
+    struct sigaction oldTerm_ = {};
+    struct sigaction oldInt_ = {};
+    struct sigaction oldPipe_ = {};
+};
+
+enum class End { None, Asked, ReaderGone, Failed };
+
+class Server {
+public:
+    Server(Session& session, int input, int output, int signals)
+        : session_(session), input_(input), output_(output), signals_(signals),
+          journal_([this](std::string_view bytes) { writeAll(bytes); })
+    {
+    }
+
+    int run()
+    {
+        while (end_ == End::None) {
+            // While a run goes on its records set the pace, and commands are looked for in between; else commands do.
+            const bool live = going();
+            readCommands(live ? 0 : -1);
+            if (end_ == End::None && live) session_.waitForRecords(kPace);
+            passOn();
+        }
+        session_.stop();
+        while (going()) {
+            session_.waitForRecords(kPace);
+            passOn();
+        }
+        passOn();
+        return end_ == End::Failed ? 1 : 0;
+    }
+
+private:
+    static constexpr std::chrono::milliseconds kPace{10};
+
+    [[nodiscard]] bool going() const
+    {
+        return session_.state() != SessionState::Idle && !finished(session_.state());
+    }
+
+    void readCommands(int timeoutMs)
+    {
+        std::array<pollfd, 2> ready{{{input_, POLLIN, 0}, {signals_, POLLIN, 0}}};
+        if (poll(ready.data(), ready.size(), timeoutMs) < 0) {
+            if (errno != EINTR) fail("waiting for commands");
+            return;
+        }
+        if (ready[1].revents != 0) {
+            end_ = End::Asked;
+            return;
+        }
+        if (ready[0].revents == 0) return;
+        std::array<char, 4096> buffer{};
+        const ssize_t count = read(input_, buffer.data(), buffer.size());
+        if (count < 0) {
+            if (errno != EINTR && errno != EAGAIN) fail("reading commands");
+            return;
+        }
+        if (count == 0) {
+            end_ = End::Asked;
+            return;
+        }
+        pending_.append(buffer.data(), static_cast<std::size_t>(count));
+        for (std::size_t stop = 0; end_ == End::None && (stop = pending_.find('\n')) != std::string::npos;) {
+            const std::string line = pending_.substr(0, stop);
+            pending_.erase(0, stop + 1);
+            if (!line.empty()) obey(line);
+        }
+    }
+
+    void obey(const std::string& line)
+    {
+        const Expected<SessionCommand> command = readCommand(line);
+        if (!command.ok()) {
+            complain("command not understood: " + command.error().message);
+            return;
+        }
+        switch (command.value().kind) {
+        case CommandKind::Start:
+            if (const auto started = session_.start(command.value().plan); !started.ok()) {
+                complain(started.error().message);
+                // Whoever waits for the run's end must hear that there is none; a run that goes on keeps its own state.
+                say(StateMessage{going() ? session_.state() : SessionState::Failed});
+            }
+            break;
+        case CommandKind::Pause: session_.pause(); break;
+        case CommandKind::Resume: session_.resume(); break;
+        case CommandKind::Stop: session_.stop(); break;
+        case CommandKind::Quit: end_ = End::Asked; break;
+        }
+    }
+
+    void say(const SessionMessage& message)
+    {
+        passOn(); // keeps the order
+        journal_.write(traces::SessionRecord{writeMessage(message)});
+    }
+
+    void complain(const std::string& text)
+    {
+        FailureMessage failure;
+        failure.text = text;
+        say(failure);
+    }
+
+    void passOn()
+    {
+        const std::vector<traces::Record> records = session_.takeRecords();
+        if (!records.empty()) journal_.write(records);
+    }
+
+    // In pieces that a ready pipe takes without blocking, so that a reader who stopped reading cannot keep this process
+    // from noticing that its input has ended.
+    void writeAll(std::string_view bytes)
+    {
+        while (!bytes.empty() && end_ != End::ReaderGone && end_ != End::Failed) {
+            std::array<pollfd, 3> ready{{{output_, POLLOUT, 0}, {input_, 0, 0}, {signals_, POLLIN, 0}}};
+            if (poll(ready.data(), ready.size(), -1) < 0) {
+                if (errno != EINTR) fail("waiting to write the journal");
+                continue;
+            }
+            if ((ready[0].revents & POLLOUT) == 0) { // error, hang-up, or the others have news
+                if (ready[0].revents != 0 || ready[1].revents != 0 || ready[2].revents != 0) end_ = End::ReaderGone;
+                continue;
+            }
+            const ssize_t count = write(output_, bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF));
+            if (count >= 0) {
+                bytes.remove_prefix(static_cast<std::size_t>(count));
+            } else if (errno == EPIPE) {
+                end_ = End::ReaderGone;
+            } else if (errno != EINTR && errno != EAGAIN) {
+                fail("writing the journal");
+            }
+        }
+    }
+
+    void fail(const char* doing)
+    {
+        std::fprintf(stderr, "worker: %s failed: %s\n", doing, std::strerror(errno));
+        end_ = End::Failed;
+    }
+
+    Session& session_;
+    int input_;
+    int output_;
+    int signals_;
+    End end_ = End::None; // before journal_: its magic bytes are written on construction
+    std::string pending_;
+    traces::JournalWriter journal_;
+};
+
+} // namespace
+
+int serve(Session& session, int inputFd, int outputFd)
+{
+    const Signals signals;
+    return Server(session, inputFd, outputFd, signals.fd()).run();
+}
+
+int serveStandardStreams(Session& session)
+{
+    std::fflush(stdout);
+    const int output = dup(STDOUT_FILENO);
+    if (output < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+        std::fprintf(stderr, "worker: standard output cannot be set aside: %s\n", std::strerror(errno));
+        return 1;
+    }
+    const int code = serve(session, STDIN_FILENO, output);
+    close(output);
+    return code;
+}
+
+} // namespace stagecraft::engine

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Faults put into a run: the first one is told with its place, every rank ends, and the session can be used again.
+#include "tests/runtime/run_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stagecraft::runtime {
+namespace {
+
+using namespace engine;
+using traces::ActionKind;
+using traces::MicroBatch;
+using traces::Stage;
+using traces::Step;
+using Kind = InjectedFault::Kind;
+
+Plan fourRanks(RunMode mode)
+{
+    Plan plan = preset("mlp");
+    plan.run.mode = mode;
+    plan.run.steps = 100;
+    return plan;
+}
+
+LocalSessionOptions faulty(Kind kind, ActionKind action, int stage, int microbatch, int step)
+{
+    LocalSessionOptions options;
+    options.fault = InjectedFault{kind, action, Stage{stage}, MicroBatch{microbatch}, Step{step}, 1};
+    return options;
+}
+
+class Faults : public testing::TestWithParam<RunMode> {};
+INSTANTIATE_TEST_SUITE_P(Session, Faults, testing::Values(RunMode::Threads, RunMode::Emulated),
+                         [](const auto& each) { return std::string(runModeText(each.param)); });
+
+void expectPlace(const Outcome& outcome, int stage, int microbatch, int step)
+{
+    EXPECT_EQ(outcome.last, SessionState::Failed);
+    ASSERT_TRUE(outcome.failure);
+    EXPECT_EQ(outcome.failure->rank, stage); // one stage a rank
+    EXPECT_EQ(outcome.failure->stage, stage);
+    EXPECT_EQ(outcome.failure->microbatch, microbatch);
+    EXPECT_EQ(outcome.failure->step, step);
+    EXPECT_FALSE(outcome.result);
+    EXPECT_EQ(outcome.states.back(), SessionState::Failed);
+}
+
+TEST_P(Faults, AnExceptionInAForwardIsToldWithItsPlace)
+{
+    const Outcome outcome = runPlan(fourRanks(GetParam()), faulty(Kind::Exception, ActionKind::Forward, 2, 1, 1));
+    expectPlace(outcome, 2, 1, 1);
+    EXPECT_THAT(outcome.failure->text, testing::HasSubstr("2F1 failed in step 1 on rank 2"));
+    EXPECT_EQ(outcome.trace.steps().size(), 1U); // what ran before is kept
+    EXPECT_GT(outcome.trace.sliceCount(), 0U);
+}
+
+TEST_P(Faults, AnExceptionInABackwardIsToldWithItsPlace)
+{
+    const Outcome outcome = runPlan(fourRanks(GetParam()), faulty(Kind::Exception, ActionKind::Backward, 3, 0, 0));
+    expectPlace(outcome, 3, 0, 0);
+    EXPECT_THAT(outcome.failure->text, testing::HasSubstr("3B0"));
+}
+
+TEST_P(Faults, AnAllocationThatFailsIsToldWithItsSizeAndARemedy)
+{
+    for (const ActionKind action : {ActionKind::Forward, ActionKind::Backward}) {
+        const Outcome outcome = runPlan(fourRanks(GetParam()), faulty(Kind::AllocationFailure, action, 1, 2, 0));
+        expectPlace(outcome, 1, 2, 0);
+        EXPECT_THAT(outcome.failure->text, testing::HasSubstr("not enough memory for "));
+        EXPECT_THAT(outcome.failure->text, testing::HasSubstr("smaller micro-batches"));
+    }
+}
+
+TEST_P(Faults, AWrongGradientFailsTheCheckAndTheRun)
+{
+    const Outcome outcome = runPlan(fourRanks(GetParam()), faulty(Kind::WrongGradient, ActionKind::Backward, 1, 3, 0));
+    EXPECT_EQ(outcome.last, SessionState::Failed);
+    ASSERT_TRUE(outcome.failure);
+    EXPECT_THAT(outcome.failure->text, testing::HasSubstr("gradient check failed in step 0: parameter 0 of stage 1"));
+    EXPECT_EQ(outcome.failure->stage, 1);
+    ASSERT_TRUE(outcome.result); // so that the word "failed" reaches `run --json`
+    EXPECT_EQ(outcome.result->gradientCheck, GradientCheck::Failed);
+    EXPECT_NEAR(outcome.result->gradientMaxAbsDiff, 1.0, 1e-3); // what was put in
+}
+
+TEST_P(Faults, TheCheckLooksAtEveryStepWhenAsked)
+{
+    Plan plan = fourRanks(GetParam());
+    plan.run.steps = 4;
+    const LocalSessionOptions options = faulty(Kind::WrongGradient, ActionKind::Backward, 0, 0, 2);
+    EXPECT_EQ(runPlan(plan, options).last, SessionState::Finished); // `first` does not see step 2
+    plan.run.check = CheckMode::All;
+    const Outcome outcome = runPlan(plan, options);
+    ASSERT_TRUE(outcome.failure);
+    EXPECT_EQ(outcome.failure->step, 2);
+}
+
+TEST_P(Faults, TheSessionRunsAgainAfterAFailure)
+{
+    const auto session = makeLocalSession(faulty(Kind::Exception, ActionKind::Forward, 3, 0, 0));
+    ASSERT_TRUE(session->start(fourRanks(GetParam())).ok());
+    Outcome first;
+    followToEnd(*session, first);
+    EXPECT_EQ(first.last, SessionState::Failed);
+
+    Plan plan = preset("hello"); // two stages: the fault's stage is not there
+    plan.run.mode = GetParam();
+    plan.run.steps = 2;
+    ASSERT_TRUE(session->start(plan).ok());
+    Outcome second;
+    followToEnd(*session, second);
+    EXPECT_EQ(second.last, SessionState::Finished);
+    EXPECT_FALSE(second.failure);
+}
+
+} // namespace
+} // namespace stagecraft::runtime

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/run_control.h"
+
+#include "tests/runtime/manual_clock.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace stagecraft::runtime {
+namespace {
+
+using engine::SessionState;
+using traces::Rank;
+
+// What the control told, to be waited for.
+class Ear {
+public:
+    RunListener listener()
+    {
+        return {.state = [this](SessionState state) { note([&] { states.push_back(state); }); },
+                .paused = [this](traces::Interval pause) { note([&] { pauses.push_back(pause); }); }};
+    }
+    void waitForStates(std::size_t count)
+    {
+        std::unique_lock lock(mutex);
+        heard.wait(lock, [&] { return states.size() >= count; });
+    }
+
+    std::mutex mutex;
+    std::condition_variable heard;
+    std::vector<SessionState> states;
+    std::vector<traces::Interval> pauses;
+
+private:
+    template <class Change>
+    void note(Change&& change)
+    {
+        {
+            const std::lock_guard lock(mutex);
+            change();
+        }
+        heard.notify_all();
+    }
+};
+
+TEST(RunControl, PausesOnceEveryRankRestsAndMeasuresHowLong)
+{
+    ManualClock clock;
+    Ear ear;
+    RunControl control(2, clock, ear.listener());
+    std::atomic<int> actions{0};
+    std::atomic<bool> enough{false};
+    std::vector<std::jthread> ranks;
+    for (int r = 0; r < 2; ++r) {
+        ranks.emplace_back([&, r] {
+            while (!enough && control.enter(Rank{r})) {
+                ++actions;
+                control.rest(Rank{r});
+            }
+            control.leave();
+        });
+    }
+    std::jthread controller([&] { control.superviseRanks(); });
+
+    control.pause();
+    ear.waitForStates(1);
+    const int before = actions;
+    clock.advance(1'000'000);
+    EXPECT_EQ(actions, before); // nobody acts while the gate is closed
+    control.resume();
+    ear.waitForStates(2);
+    enough = true;
+    for (std::jthread& rank : ranks) rank.join();
+    controller.join();
+
+    EXPECT_EQ(ear.states, (std::vector{SessionState::Paused, SessionState::Running}));
+    ASSERT_EQ(ear.pauses.size(), 1U);
+    EXPECT_GE(ear.pauses[0].length(), 1'000'000);
+}
+
+TEST(RunControl, IsNotPausedWhileOneRankStillExecutes)
+{
+    ManualClock clock;
+    Ear ear;
+    RunControl control(1, clock, ear.listener());
+    ASSERT_TRUE(control.enter(Rank{0}));
+    std::jthread controller([&] { control.superviseRanks(); });
+    control.pause();
+    clock.advance(500); // the action goes on for so long
+    const TimeNs actionEnd = clock.now();
+    control.rest(Rank{0});
+    ear.waitForStates(1);
+    control.resume();
+    ASSERT_TRUE(control.enter(Rank{0}));
+    control.leave();
+    controller.join();
+    ASSERT_EQ(ear.pauses.size(), 1U);
+    EXPECT_GT(ear.pauses[0].begin, actionEnd);
+}
+
+TEST(RunControl, KeepsTheFirstFailureAndCancelsWaitsOnce)
+{
+    ManualClock clock;
+    RunControl control(1, clock, {[](SessionState) {}, [](traces::Interval) {}});
+    int cancelled = 0;
+    control.onEnding([&] { ++cancelled; });
+    engine::FailureMessage first;
+    first.text = "first";
+    engine::FailureMessage second;
+    second.text = "second";
+    control.fail(first);
+    control.fail(second);
+    EXPECT_EQ(control.failure()->text, "first");
+    EXPECT_EQ(cancelled, 1);
+    EXPECT_FALSE(control.enter(Rank{0}));
+}
+
+TEST(RunControl, CancelsAtOnceWhereItHasEndedAlready)
+{
+    ManualClock clock;
+    RunControl control(1, clock, {[](SessionState) {}, [](traces::Interval) {}});
+    control.stop();
+    bool cancelled = false;
+    control.onEnding([&] { cancelled = true; });
+    EXPECT_TRUE(cancelled);
+}
+
+TEST(RunControl, StopEndsAPauseAndNotesIt)
+{
+    ManualClock clock;
+    Ear ear;
+    RunControl control(1, clock, ear.listener());
+    std::jthread rank([&] {
+        while (control.enter(Rank{0})) control.rest(Rank{0});
+        control.leave();
+    });
+    std::jthread controller([&] { control.superviseRanks(); });
+    control.pause();
+    ear.waitForStates(1);
+    control.stop();
+    rank.join();
+    controller.join();
+    EXPECT_EQ(ear.pauses.size(), 1U);
+    EXPECT_EQ(ear.states, (std::vector{SessionState::Paused}));
+}
+
+} // namespace
+} // namespace stagecraft::runtime

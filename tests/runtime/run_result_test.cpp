@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/run_result.h"
+
+#include "engine/plan/plan_json.h"
+#include "engine/simulate/simulate.h"
+
+#include <gtest/gtest.h>
+
+namespace stagecraft::runtime {
+namespace {
+
+using namespace engine;
+using namespace traces;
+
+// A trace as a run would leave it: the simulation of known costs, each step after the other, the first one slower.
+Trace steppedTrace(const Schedule& schedule, const CostTable& costs, const std::vector<int>& slowness)
+{
+    Trace out;
+    std::vector<LaneId> lanes;
+    TimeNs origin = 0;
+    for (std::size_t step = 0; step < slowness.size(); ++step) {
+        CostTable slowed = costs;
+        for (StageCosts& stage : slowed.stages) {
+            stage.forward *= slowness[step];
+            stage.backward *= slowness[step];
+            stage.optimizer *= slowness[step];
+        }
+        const Trace one = simulate(schedule, slowed).value();
+        for (std::size_t l = 0; l < one.laneCount(); ++l) {
+            if (lanes.size() <= l) lanes.push_back(out.addLane(one.lanes()[l].info()));
+            for (std::size_t i = 0; i < one.lanes()[l].size(); ++i) {
+                Slice slice = one.lanes()[l].slice(i);
+                slice.begin += origin;
+                slice.end += origin;
+                slice.step = Step{step};
+                out.append(lanes[l], slice);
+            }
+        }
+        out.addStep({Step{step}, {origin, origin + one.extent().length()}, 1.0 / static_cast<double>(step + 1)});
+        origin += one.extent().length();
+    }
+    return out;
+}
+
+class RunResultTest : public testing::Test {
+protected:
+    Plan plan = presetPlan("hello").value();
+    Schedule schedule = scheduleOf(plan).value();
+    Partition partition = partitionOf(plan).value();
+    CostTable costs;
+
+    void SetUp() override
+    {
+        costs.stages.assign(2, {});
+        for (StageCosts& stage : costs.stages) {
+            stage.forward = 1000;
+            stage.backward = 2000;
+            stage.optimizer = 500;
+        }
+        costs.transfer = 100;
+    }
+    [[nodiscard]] RunFacts facts(const Trace& trace) const
+    {
+        return {.plan = plan,
+                .schedule = schedule,
+                .partition = partition,
+                .trace = trace,
+                .outputs = {},
+                .check = GradientCheck::Bitwise,
+                .maxAbsDiff = 0};
+    }
+};
+
+TEST_F(RunResultTest, FindsTheCostsThatTheTraceWasMadeFrom)
+{
+    const Trace trace = steppedTrace(schedule, costs, {3, 1, 1});
+    const RunResult result = summarizeRun(facts(trace)).value();
+    ASSERT_EQ(result.measuredCosts.size(), 2U);
+    EXPECT_EQ(result.measuredCosts[0].forward, 1000);
+    EXPECT_EQ(result.measuredCosts[1].backward, 2000);
+    EXPECT_EQ(result.measuredCosts[1].optimizer, 500);
+    EXPECT_EQ(result.measuredTransferNs, 100);
+    EXPECT_EQ(result.measuredCosts[0].weightBytes, (1024 * 2048 + 2048) * 4);
+    EXPECT_EQ(result.measuredCosts[0].optimizerBytes, 2 * result.measuredCosts[0].weightBytes);
+    EXPECT_EQ(result.steps, 3);
+    EXPECT_EQ(result.loss, (std::vector{1.0, 0.5, 1.0 / 3}));
+}
+
+// 1F1B, p = 2, m = 4, hand-offs of 100: rank 0 is busy for 4 * 3000, waits (3000 - 1000) for the first gradient beyond its
+// second forward, and every hand-off on the critical path adds 100. Ideal: (m + p - 1) * 3000 + 500 = 15500.
+TEST_F(RunResultTest, PredictsTheStepAndItsIdeal)
+{
+    const Trace trace = steppedTrace(schedule, costs, {3, 1, 1});
+    const RunResult result = summarizeRun(facts(trace)).value();
+    EXPECT_EQ(result.predictedStepNs, result.stepNs);
+    EXPECT_EQ(result.idealStepNs, 15500);
+    EXPECT_DOUBLE_EQ(result.efficiency, 15500.0 / static_cast<double>(result.stepNs));
+}
+
+TEST_F(RunResultTest, CountsTheFirstStepWhereThereAreOnlyTwo)
+{
+    const Trace trace = steppedTrace(schedule, costs, {3, 1});
+    const RunResult result = summarizeRun(facts(trace)).value();
+    EXPECT_EQ(result.measuredCosts[0].forward, 2000); // the middle of four times 3000 and four times 1000
+}
+
+TEST_F(RunResultTest, LeavesPausedTimeOut)
+{
+    Trace trace = steppedTrace(schedule, costs, {1});
+    const RunResult before = summarizeRun(facts(trace)).value();
+    const StepSpan step = trace.steps().front();
+    trace.addStep({step.step, {step.span.begin, step.span.end + 10'000}, step.loss});
+    trace.addPause({step.span.end, step.span.end + 10'000});
+    EXPECT_EQ(summarizeRun(facts(trace)).value().stepNs, before.stepNs);
+}
+
+TEST_F(RunResultTest, SaysSoWhereNoStepWasCompleted)
+{
+    const Trace trace;
+    const auto result = summarizeRun(facts(trace));
+    ASSERT_FALSE(result.ok());
+    EXPECT_EQ(result.error().message, "no step was completed");
+}
+
+} // namespace
+} // namespace stagecraft::runtime

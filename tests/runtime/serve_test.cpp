@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The worker over pipes, as the window uses it.
+#include "engine/session/serve.h"
+
+#include "tests/runtime/run_plan.h"
+#include "traces/format/journal.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <csignal>
+#include <thread>
+
+#include <unistd.h>
+
+namespace stagecraft::runtime {
+namespace {
+
+using namespace engine;
+
+class Pipe {
+public:
+    Pipe() { EXPECT_EQ(pipe(ends_.data()), 0); }
+    ~Pipe()
+    {
+        closeReader();
+        closeWriter();
+    }
+    Pipe(const Pipe&) = delete;
+    Pipe& operator=(const Pipe&) = delete;
+    [[nodiscard]] int reader() const { return ends_[0]; }
+    [[nodiscard]] int writer() const { return ends_[1]; }
+    void closeReader() { closeEnd(ends_[0]); }
+    void closeWriter() { closeEnd(ends_[1]); }
+
+private:
+    static void closeEnd(int& fd)
+    {
+        if (fd >= 0) close(fd);
+        fd = -1;
+    }
+    std::array<int, 2> ends_{-1, -1};
+};
+
+class ServeTest : public testing::Test {
+protected:
+    Pipe commands;
+    Pipe journal;
+    std::unique_ptr<Session> session = makeLocalSession();
+    int code = -1;
+    std::jthread worker;
+    traces::JournalReader reader;
+    Outcome outcome;
+
+    void SetUp() override
+    {
+        worker = std::jthread([this] {
+            code = serve(*session, commands.reader(), journal.writer());
+            journal.closeWriter();
+        });
+    }
+    void TearDown() override
+    {
+        commands.closeWriter(); // whatever a test did: the worker ends when its input does
+        if (worker.joinable()) worker.join();
+    }
+    void send(const SessionCommand& command) { sendLine(writeCommand(command)); }
+    void sendLine(const std::string& line)
+    {
+        const std::string text = line + "\n";
+        ASSERT_EQ(write(commands.writer(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    }
+    // Reads the journal until `done`, or to its end.
+    template <class Done>
+    void readUntil(Done&& done)
+    {
+        std::array<char, 65536> buffer{};
+        while (!done()) {
+            const ssize_t count = read(journal.reader(), buffer.data(), buffer.size());
+            if (count <= 0) return;
+            std::vector<traces::Record> records;
+            const auto fed = reader.feed({buffer.data(), static_cast<std::size_t>(count)}, records);
+            ASSERT_TRUE(fed.ok()) << fed.error().message;
+            gather(outcome, std::move(records));
+        }
+    }
+    void readToEnd()
+    {
+        readUntil([] { return false; });
+    }
+    [[nodiscard]] bool sawEnd() const { return !outcome.states.empty() && finished(outcome.states.back()); }
+
+    static Plan plan(int steps)
+    {
+        Plan result = preset("mlp");
+        result.run.steps = steps;
+        result.run.check = CheckMode::Off;
+        return result;
+    }
+};
+
+TEST_F(ServeTest, RunsAPlanThatComesInAndSendsItsJournalOut)
+{
+    send({CommandKind::Start, plan(3)});
+    readUntil([&] { return sawEnd(); });
+    EXPECT_EQ(outcome.states.back(), SessionState::Finished);
+    EXPECT_EQ(outcome.trace.steps().size(), 3U);
+    EXPECT_TRUE(outcome.result);
+    send({CommandKind::Quit, {}});
+    readToEnd();
+    worker.join();
+    EXPECT_EQ(code, 0);
+}
+
+TEST_F(ServeTest, PausesResumesAndStopsByCommand)
+{
+    send({CommandKind::Start, plan(1'000'000)});
+    readUntil([&] { return !outcome.trace.steps().empty(); });
+    send({CommandKind::Pause, {}});
+    readUntil([&] { return outcome.states.back() == SessionState::Paused; });
+    const std::size_t steps = outcome.trace.steps().size();
+    send({CommandKind::Resume, {}});
+    readUntil([&] { return outcome.trace.steps().size() > steps + 1; });
+    send({CommandKind::Stop, {}});
+    readUntil([&] { return sawEnd(); });
+    EXPECT_EQ(outcome.states.back(), SessionState::Stopped);
+}
+
+TEST_F(ServeTest, AnswersACommandItDoesNotUnderstandAndGoesOn)
+{
+    sendLine("{\"command\":\"dance\"}");
+    readUntil([&] { return outcome.failure.has_value(); });
+    EXPECT_THAT(outcome.failure->text, testing::HasSubstr("command not understood"));
+    send({CommandKind::Start, plan(1)});
+    readUntil([&] { return sawEnd(); });
+    EXPECT_EQ(outcome.states.back(), SessionState::Finished);
+}
+
+TEST_F(ServeTest, SaysWhyAPlanCannotRun)
+{
+    Plan empty = plan(1);
+    empty.model = {};
+    empty.partition = {};
+    empty.costs.source = CostSource::Assumed;
+    send({CommandKind::Start, empty});
+    readUntil([&] { return sawEnd(); });
+    ASSERT_TRUE(outcome.failure);
+    EXPECT_THAT(outcome.failure->text, testing::HasSubstr("no model"));
+    EXPECT_EQ(outcome.states.back(), SessionState::Failed);
+}
+
+TEST_F(ServeTest, EndsWhenItsInputEndsDuringARun)
+{
+    send({CommandKind::Start, plan(1'000'000)});
+    readUntil([&] { return !outcome.trace.steps().empty(); });
+    commands.closeWriter();
+    readToEnd();
+    worker.join();
+    EXPECT_EQ(code, 0);
+    EXPECT_EQ(outcome.states.back(), SessionState::Stopped); // the journal is whole to its last record
+    EXPECT_EQ(reader.pendingBytes(), 0U);
+}
+
+TEST_F(ServeTest, EndsQuietlyWhenNobodyReadsAnyMore)
+{
+    send({CommandKind::Start, plan(1'000'000)});
+    readUntil([&] { return !outcome.trace.steps().empty(); });
+    journal.closeReader();
+    worker.join();
+    EXPECT_EQ(code, 0);
+    EXPECT_TRUE(finished(session->state()));
+}
+
+TEST_F(ServeTest, EndsOnATerminationSignalDuringARun)
+{
+    send({CommandKind::Start, plan(1'000'000)});
+    readUntil([&] { return !outcome.trace.steps().empty(); });
+    kill(getpid(), SIGTERM);
+    readToEnd();
+    worker.join();
+    EXPECT_EQ(code, 0);
+    EXPECT_EQ(outcome.states.back(), SessionState::Stopped);
+}
+
+// The window hangs: it reads nothing, then dies. The pipe is full, yet the worker notices.
+TEST_F(ServeTest, EndsWhenAReaderThatStoppedReadingIsGone)
+{
+    Plan busy = plan(1'000'000);
+    busy.pipeline.microbatches = 32;
+    send({CommandKind::Start, busy});
+    readUntil([&] { return !outcome.trace.steps().empty(); });
+    commands.closeWriter();
+    journal.closeReader();
+    worker.join();
+    EXPECT_EQ(code, 0);
+}
+
+} // namespace
+} // namespace stagecraft::runtime

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A session under command: pause, resume, stop, again, and destruction at any moment.
+#include "tests/runtime/manual_clock.h"
+#include "tests/runtime/run_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace stagecraft::runtime {
+namespace {
+
+using namespace engine;
+
+Plan endless(RunMode mode, const char* name = "mlp")
+{
+    Plan plan = preset(name);
+    plan.run.mode = mode;
+    plan.run.steps = 1'000'000;
+    plan.run.check = CheckMode::Off;
+    return plan;
+}
+
+bool heard(const Outcome& outcome, SessionState state)
+{
+    return std::find(outcome.states.begin(), outcome.states.end(), state) != outcome.states.end();
+}
+
+class InBothModes : public testing::TestWithParam<RunMode> {};
+INSTANTIATE_TEST_SUITE_P(Session, InBothModes, testing::Values(RunMode::Threads, RunMode::Emulated),
+                         [](const auto& each) { return std::string(runModeText(each.param)); });
+
+TEST_P(InBothModes, StopsWhileItRunsAndKeepsWhatRan)
+{
+    Outcome outcome;
+    const auto session = makeLocalSession();
+    ASSERT_TRUE(session->start(endless(GetParam())).ok());
+    follow(*session, outcome, [&] { return outcome.trace.steps().size() >= 2; });
+    session->stop();
+    followToEnd(*session, outcome);
+    EXPECT_EQ(outcome.last, SessionState::Stopped);
+    EXPECT_FALSE(outcome.failure);
+    ASSERT_TRUE(outcome.result); // of the steps that were completed
+    EXPECT_GE(outcome.result->steps, 2);
+    EXPECT_GE(outcome.trace.sliceCount(), 2U * 4U * 8U);
+}
+
+TEST_P(InBothModes, RunsAnotherPlanAfterOneThatWasStopped)
+{
+    Outcome first;
+    const auto session = makeLocalSession();
+    ASSERT_TRUE(session->start(endless(GetParam())).ok());
+    follow(*session, first, [&] { return !first.trace.steps().empty(); });
+    session->stop();
+    followToEnd(*session, first);
+
+    Plan plan = preset("hello");
+    plan.run.mode = GetParam();
+    plan.run.steps = 3;
+    Outcome second;
+    ASSERT_TRUE(session->start(plan).ok());
+    followToEnd(*session, second);
+    EXPECT_EQ(second.last, SessionState::Finished);
+    EXPECT_EQ(second.trace.info.ranks, 2);
+    EXPECT_EQ(second.trace.steps().size(), 3U);
+}
+
+TEST_P(InBothModes, ActsNoMoreWhilePausedAndGoesOnAfterwards)
+{
+    Outcome outcome;
+    const auto session = makeLocalSession();
+    ASSERT_TRUE(session->start(endless(GetParam())).ok());
+    follow(*session, outcome, [&] { return !outcome.trace.steps().empty(); });
+    session->pause();
+    follow(*session, outcome, [&] { return heard(outcome, SessionState::Paused); });
+    EXPECT_EQ(session->state(), SessionState::Paused);
+
+    // What was recorded before the pause may still be on its way; after it comes nothing.
+    while (session->waitForRecords(3 * std::chrono::milliseconds(16))) gather(outcome, session->takeRecords());
+    const std::size_t slices = outcome.trace.sliceCount();
+    const std::size_t steps = outcome.trace.steps().size();
+    EXPECT_FALSE(session->waitForRecords(std::chrono::milliseconds(30)));
+
+    session->resume();
+    follow(*session, outcome, [&] { return outcome.trace.steps().size() > steps + 1; });
+    EXPECT_GT(outcome.trace.sliceCount(), slices);
+    session->stop();
+    followToEnd(*session, outcome);
+    EXPECT_EQ(outcome.last, SessionState::Stopped);
+}
+
+TEST_P(InBothModes, CanBePausedBeforeItsFirstActionAndStoppedWhilePaused)
+{
+    Outcome outcome;
+    const auto session = makeLocalSession();
+    ASSERT_TRUE(session->start(endless(GetParam())).ok());
+    session->pause();
+    follow(*session, outcome, [&] { return heard(outcome, SessionState::Paused); });
+    EXPECT_EQ(outcome.trace.sliceCount(), 0U);
+    session->stop();
+    followToEnd(*session, outcome);
+    EXPECT_EQ(outcome.last, SessionState::Stopped);
+}
+
+TEST_P(InBothModes, EndsWithItsOwner)
+{
+    const auto session = makeLocalSession();
+    ASSERT_TRUE(session->start(endless(GetParam())).ok());
+    Outcome outcome;
+    follow(*session, outcome, [&] { return outcome.trace.sliceCount() > 0; });
+    // the destructor stops and joins; a hang shows as a time-out of the test
+}
+
+TEST_P(InBothModes, EndsWithItsOwnerWhilePausedOrJustStarted)
+{
+    const auto paused = makeLocalSession();
+    ASSERT_TRUE(paused->start(endless(GetParam())).ok());
+    paused->pause();
+    Outcome outcome;
+    follow(*paused, outcome, [&] { return heard(outcome, SessionState::Paused); });
+    const auto justStarted = makeLocalSession();
+    ASSERT_TRUE(justStarted->start(endless(GetParam())).ok());
+}
+
+TEST(LocalSession, RecordsThePauseAndLeavesItOutOfTheStep)
+{
+    constexpr TimeNs kPause = 3'600'000'000'000; // an hour on the test's clock
+    ManualClock clock;
+    Outcome outcome;
+    const auto session = makeLocalSession({.clock = &clock, .ringCapacity = 1 << 14, .fault = std::nullopt});
+    ASSERT_TRUE(session->start(endless(RunMode::Threads)).ok());
+    follow(*session, outcome, [&] { return !outcome.trace.steps().empty(); });
+    session->pause();
+    follow(*session, outcome, [&] { return heard(outcome, SessionState::Paused); });
+    clock.advance(kPause);
+    session->resume();
+    const std::size_t steps = outcome.trace.steps().size();
+    follow(*session, outcome, [&] { return outcome.trace.steps().size() > steps + 2; });
+    session->stop();
+    followToEnd(*session, outcome);
+
+    ASSERT_EQ(outcome.trace.pauses().size(), 1U);
+    const traces::Interval pause = outcome.trace.pauses()[0];
+    EXPECT_GE(pause.length(), kPause);
+    for (const traces::Lane& lane : outcome.trace.lanes()) {
+        if (lane.info().kind != traces::LaneKind::Compute) continue;
+        for (std::size_t i = 0; i < lane.size(); ++i)
+            EXPECT_TRUE(lane.end(i) <= pause.begin || lane.begin(i) >= pause.end) << traces::toText(lane.action(i));
+    }
+    ASSERT_TRUE(outcome.result);
+    EXPECT_LT(outcome.result->stepNs, kPause);
+}
+
+TEST(LocalSession, RefusesToStartWhileARunGoesOn)
+{
+    const auto session = makeLocalSession();
+    ASSERT_TRUE(session->start(endless(RunMode::Threads)).ok());
+    const auto again = session->start(endless(RunMode::Threads));
+    ASSERT_FALSE(again.ok());
+    EXPECT_THAT(again.error().message, testing::HasSubstr("a run is going on"));
+}
+
+TEST(LocalSession, SaysWhyAPlanCannotRunAndWhatToDo)
+{
+    const auto session = makeLocalSession();
+    const auto reason = [&](const Plan& plan) {
+        const auto started = session->start(plan);
+        return started.ok() ? std::string("it started") : started.error().message;
+    };
+    Plan plan = preset("hello");
+    plan.model = {};
+    plan.partition = {};
+    plan.costs.source = CostSource::Assumed;
+    EXPECT_THAT(reason(plan), testing::HasSubstr("no model"));
+
+    plan = preset("hello");
+    plan.pipeline.schedule = "custom";
+    plan.pipeline.customSchedule = "0F0,0I0,0W0\n1F0,1I0,1W0\n";
+    plan.pipeline.microbatches = 1;
+    EXPECT_THAT(reason(plan), testing::HasSubstr("cannot execute 0I0"));
+
+    plan.pipeline.customSchedule = "0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n";
+    plan.pipeline.microbatches = 2;
+    EXPECT_THAT(reason(plan), testing::HasSubstr("cannot be executed"));
+    EXPECT_EQ(session->state(), SessionState::Idle);
+}
+
+TEST(LocalSession, RunsASchedulePutTogetherByHand)
+{
+    Plan plan = preset("hello");
+    plan.pipeline.schedule = "custom";
+    plan.pipeline.customSchedule = "0F0,0F1,0B1,0B0\n1F0,1F1,1B1,1B0\n";
+    plan.pipeline.microbatches = 2;
+    plan.run.steps = 2;
+    const Outcome outcome = runPlan(plan);
+    ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
+    EXPECT_EQ(outcome.result->gradientCheck, GradientCheck::Bitwise); // the reference accumulates in the same order
+}
+
+} // namespace
+} // namespace stagecraft::runtime
