@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The lab's real controls, pressed as a user presses them.
+#include "ui/lab/lab_panel.h"
+
+#include "engine/plan/plan_json.h"
+#include "ui/lab/run_section.h"
+#include "ui/lab/stage_cost_model.h"
+
+#include <QAbstractButton>
+#include <QAbstractItemView>
+#include <QAbstractSpinBox>
+#include <QComboBox>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QSignalSpy>
+#include <QSpinBox>
+#include <QStandardItemModel>
+#include <QTableView>
+#include <QTest>
+
+#include <gtest/gtest.h>
+
+namespace stagecraft::ui {
+namespace {
+
+class LabPanelTest : public testing::Test {
+protected:
+    LabPanelTest()
+    {
+        open("hello");
+        panel.resize(320, 900);
+        panel.show();
+    }
+    void open(const char* preset) { document.startFrom(engine::presetPlan(preset).value()); }
+    template <class Widget>
+    Widget& the(const char* name)
+    {
+        auto* widget = panel.findChild<Widget*>(name);
+        if (!widget) throw std::runtime_error(name);
+        return *widget;
+    }
+    void type(const char* field, const char* text)
+    {
+        auto& edit = the<QLineEdit>(field);
+        edit.selectAll();
+        QTest::keyClicks(&edit, text);
+    }
+    void choose(const char* box, const char* data)
+    {
+        auto& combo = the<QComboBox>(box);
+        const int row = combo.findData(QString(data));
+        ASSERT_GE(row, 0) << data;
+        combo.setCurrentIndex(row);
+    }
+
+    PlanDocument document;
+    LabPanel panel{document};
+};
+
+TEST_F(LabPanelTest, EditsThePlanThroughItsControls)
+{
+    the<QSpinBox>("microbatches").setValue(12);
+    EXPECT_EQ(document.plan().pipeline.microbatches, 12);
+    choose("schedule", "gpipe");
+    EXPECT_EQ(document.plan().pipeline.schedule, "gpipe");
+    the<QSpinBox>("rows").setValue(16);
+    EXPECT_EQ(document.plan().model.microbatchRows, 16);
+    the<QSpinBox>("steps").setValue(7);
+    EXPECT_EQ(document.plan().run.steps, 7);
+    the<QComboBox>("runMode").setCurrentIndex(1);
+    EXPECT_EQ(document.plan().run.mode, engine::RunMode::Emulated);
+    type("learningRate", "0.01");
+    EXPECT_EQ(document.plan().run.learningRate, 0.01);
+    type("latency", "10us");
+    EXPECT_EQ(document.plan().costs.latency, 10'000);
+    type("bandwidth", "25GB/s");
+    EXPECT_EQ(document.plan().costs.bandwidth, 25e9);
+    EXPECT_EQ(document.undoStack().count(), 8);
+    while (document.undoStack().canUndo()) document.undoStack().undo();
+    EXPECT_EQ(document.plan(), engine::presetPlan("hello").value());
+    EXPECT_EQ(the<QSpinBox>("microbatches").value(), engine::presetPlan("hello").value().pipeline.microbatches);
+}
+
+TEST_F(LabPanelTest, KeepsAnImpossibleNumberWithItsReasonAndOffersTheNearest)
+{
+    open("twelve-layers");
+    choose("schedule", "interleaved");
+    the<QSpinBox>("chunks").setValue(2);
+    the<QSpinBox>("microbatches").setValue(9);
+    EXPECT_EQ(document.plan().pipeline.microbatches, 9) << "nothing is changed silently";
+    auto& problem = the<QLabel>("pipelineProblem");
+    EXPECT_FALSE(problem.isHidden());
+    EXPECT_TRUE(problem.text().contains("9")) << problem.text().toStdString();
+    auto& fix = the<QPushButton>("pipelineFix");
+    ASSERT_FALSE(fix.isHidden());
+    fix.click();
+    EXPECT_TRUE(scheduleOf(document.plan()).ok());
+    EXPECT_EQ(document.plan().pipeline.microbatches, 10);
+    EXPECT_TRUE(problem.isHidden());
+    document.undoStack().undo();
+    EXPECT_EQ(document.plan().pipeline.microbatches, 9);
+}
+
+TEST_F(LabPanelTest, DisablesWhatCannotBeWithTheReason)
+{
+    auto& chunks = the<QSpinBox>("chunks");
+    EXPECT_FALSE(chunks.isEnabled()) << "1F1B has one chunk per rank";
+    EXPECT_TRUE(chunks.toolTip().contains("1F1B"));
+    choose("schedule", "interleaved");
+    EXPECT_TRUE(chunks.isEnabled());
+
+    auto* sources = qobject_cast<QStandardItemModel*>(the<QComboBox>("costSource").model());
+    const int measured = the<QComboBox>("costSource").findData(static_cast<int>(engine::CostSource::Measured));
+    EXPECT_FALSE(sources->item(measured)->isEnabled());
+    EXPECT_TRUE(sources->item(measured)->toolTip().contains("run"));
+
+    the<QComboBox>("model").setCurrentIndex(0); // none
+    EXPECT_TRUE(document.plan().model.empty());
+    EXPECT_FALSE(the<QSpinBox>("rows").isEnabled());
+    EXPECT_TRUE(the<QSpinBox>("rows").toolTip().contains("no model"));
+    EXPECT_FALSE(the<QComboBox>("device").isEnabled());
+}
+
+TEST_F(LabPanelTest, ShowsWhereCostsComeFrom)
+{
+    EXPECT_TRUE(the<QLabel>("costOrigin").text().contains(QString::fromStdString(costsOf(document.plan()).value().origin)));
+}
+
+TEST_F(LabPanelTest, CutsTheModelAsTypedAndBalancesItAgain)
+{
+    open("mlp");
+    type("partition", "1, 2, 3, 2");
+    EXPECT_EQ(document.plan().partition, (engine::Partition{1, 2, 3, 2}));
+    auto* layers = the<QTableView>("layers").model();
+    EXPECT_EQ(layers->index(0, 1).data().toString(), "0");
+    EXPECT_EQ(layers->index(1, 1).data().toString(), "1");
+    EXPECT_EQ(layers->index(7, 1).data().toString(), "3");
+    type("partition", "1, 2, 3, 9");
+    EXPECT_FALSE(the<QLabel>("modelProblem").isHidden());
+    the<QPushButton>("balance").click();
+    EXPECT_TRUE(document.plan().partition.empty());
+    EXPECT_TRUE(the<QLabel>("modelProblem").isHidden());
+    EXPECT_EQ(the<QLineEdit>("partition").text(), "2, 2, 2, 2");
+}
+
+TEST_F(LabPanelTest, MakesStagesUnevenThroughTheTable)
+{
+    open("imbalanced");
+    auto* model = the<QTableView>("stageCosts").model();
+    EXPECT_EQ(model->index(2, StageCostModel::Factor).data().toString(), "1.5");
+    ASSERT_TRUE(model->setData(model->index(3, StageCostModel::Factor), "2"));
+    EXPECT_EQ(document.plan().costs.stageScale, (std::vector<double>{1, 1, 1.5, 2}));
+    EXPECT_FALSE(model->setData(model->index(3, StageCostModel::Factor), "-1"));
+    document.undoStack().undo();
+    EXPECT_EQ(document.plan().costs.stageScale, (std::vector<double>{1, 1, 1.5, 0.5}));
+}
+
+TEST_F(LabPanelTest, AsksForAnotherPlanByItsPreset)
+{
+    QSignalSpy chosen(&panel, &LabPanel::presetChosen);
+    auto& preset = the<QComboBox>("preset");
+    preset.setFocus();
+    preset.setCurrentIndex(preset.findText("mlp"));
+    emit preset.textActivated("mlp");
+    ASSERT_EQ(chosen.size(), 1);
+    EXPECT_EQ(chosen.front().front().toString(), "mlp");
+}
+
+TEST_F(LabPanelTest, ExplainsAndNamesEveryControl)
+{
+    int controls = 0;
+    for (QWidget* widget : panel.findChildren<QWidget*>()) {
+        const bool control = qobject_cast<QComboBox*>(widget) || qobject_cast<QAbstractSpinBox*>(widget) ||
+                             qobject_cast<QAbstractButton*>(widget) || qobject_cast<QAbstractItemView*>(widget) ||
+                             qobject_cast<QLineEdit*>(widget);
+        // Parts that Qt itself puts into controls are theirs to explain.
+        const bool inner = widget->objectName().startsWith("qt_") || qobject_cast<QComboBox*>(widget->parentWidget()) ||
+                           qobject_cast<QAbstractItemView*>(widget->parentWidget()) ||
+                           qobject_cast<QLineEdit*>(widget->parentWidget()) || widget->window() != panel.window();
+        if (!control || inner || widget->focusPolicy() == Qt::NoFocus) continue;
+        ++controls;
+        const std::string name = widget->objectName().toStdString() + " (" + widget->metaObject()->className() + ")";
+        if (!qobject_cast<QPushButton*>(widget) || widget->isVisible()) {
+            EXPECT_FALSE(widget->toolTip().isEmpty()) << name;
+            EXPECT_FALSE(widget->accessibleName().isEmpty()) << name;
+        }
+    }
+    EXPECT_GT(controls, 25);
+}
+
+TEST_F(LabPanelTest, GivesEachMnemonicToOneLabel)
+{
+    QStringList taken;
+    for (const QLabel* label : panel.findChildren<QLabel*>()) {
+        const qsizetype at = label->text().indexOf('&');
+        if (at < 0) continue;
+        ASSERT_NE(label->buddy(), nullptr) << label->text().toStdString();
+        const QString key = label->text().mid(at + 1, 1).toLower();
+        EXPECT_FALSE(taken.contains(key)) << label->text().toStdString();
+        taken << key;
+    }
+    EXPECT_GT(taken.size(), 10);
+}
+
+} // namespace
+} // namespace stagecraft::ui

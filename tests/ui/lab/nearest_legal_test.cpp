@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/lab/nearest_legal.h"
+
+#include <gtest/gtest.h>
+
+namespace stagecraft::ui {
+namespace {
+
+TEST(NearestLegal, HasNothingToSayOfALegalSchedule)
+{
+    EXPECT_FALSE(nearestLegal({.name = "1f1b", .ranks = 4, .chunks = 1, .microbatches = 8}));
+}
+
+TEST(NearestLegal, OffersTheNumberOfChunksThatTheFamilyTakes)
+{
+    EXPECT_EQ(nearestLegal({.name = "1f1b", .ranks = 4, .chunks = 3, .microbatches = 8}),
+              (LegalChange{LegalChange::Number::Chunks, 1}));
+    EXPECT_EQ(nearestLegal({.name = "interleaved", .ranks = 4, .chunks = 1, .microbatches = 8}),
+              (LegalChange{LegalChange::Number::Chunks, 2}));
+}
+
+// PyTorch's rule: rounds = max(1, m div p) = 2, and m must be a multiple of it: 9 is not, 10 is.
+TEST(NearestLegal, OffersTheNearestNumberOfMicrobatches)
+{
+    EXPECT_EQ(nearestLegal({.name = "interleaved", .ranks = 4, .chunks = 2, .microbatches = 9}),
+              (LegalChange{LegalChange::Number::MicroBatches, 10}));
+}
+
+TEST(NearestLegal, DoesNotKnowWhatASchedulesNameMeans)
+{
+    EXPECT_FALSE(nearestLegal({.name = "no-such", .ranks = 4, .chunks = 1, .microbatches = 8}));
+}
+
+} // namespace
+} // namespace stagecraft::ui

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/lab/quantities.h"
+
+#include <gmock/gmock.h>
+
+namespace stagecraft::ui {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Quantities, ShowADurationShortWhereThatIsExact)
+{
+    EXPECT_EQ(showDuration(1'500'000), "1.5 ms");
+    EXPECT_EQ(traces::parseDuration(showDuration(1'234'567)).value(), 1'234'567);
+    EXPECT_EQ(traces::parseSize(showSize(1'000'001)).value(), 1'000'001);
+}
+
+TEST(Quantities, ReadAnEmptyOptionalAsNone)
+{
+    EXPECT_EQ(parseMaybeDuration("").value(), std::nullopt);
+    EXPECT_EQ(parseMaybeDuration(" auto ").value(), std::nullopt);
+    EXPECT_EQ(parseMaybeDuration("2ms").value(), 2'000'000);
+    EXPECT_FALSE(parseMaybeDuration("2").ok());
+    EXPECT_EQ(showMaybeDuration(std::nullopt), "auto");
+    EXPECT_EQ(parseAutoSize("auto").value(), 0);
+    EXPECT_EQ(showAutoSize(0), "auto");
+    EXPECT_EQ(parseMaybeBandwidth("unlimited").value(), 0);
+    EXPECT_EQ(showMaybeBandwidth(25e9), "25 GB/s");
+}
+
+TEST(Quantities, ReadAndShowComputingRates)
+{
+    EXPECT_EQ(parseFlopRate("50 GFLOP/s").value(), 50e9);
+    EXPECT_EQ(parseFlopRate("2.5TFLOP/s").value(), 2.5e12);
+    EXPECT_EQ(showFlopRate(50e9), "50 GFLOP/s");
+    for (const char* bad : {"", "50", "-1 GFLOP/s", "0 GFLOP/s", "5 GB/s"}) {
+        const auto rate = parseFlopRate(bad);
+        ASSERT_FALSE(rate.ok()) << bad;
+        EXPECT_THAT(rate.error().message, HasSubstr("GFLOP/s"));
+    }
+}
+
+TEST(Quantities, ReadPartitionsAndSayWhichPartIsWrong)
+{
+    EXPECT_THAT(parsePartition("3, 3,4").value(), testing::ElementsAre(3, 3, 4));
+    EXPECT_THAT(parsePartition("").value(), testing::IsEmpty());
+    EXPECT_EQ(showPartition({3, 3, 4}), "3, 3, 4");
+    EXPECT_THAT(parsePartition("3, x").error().message, HasSubstr("\"x\""));
+    EXPECT_FALSE(parsePartition("3,,4").ok());
+    EXPECT_FALSE(parsePartition("0, 4").ok());
+    EXPECT_FALSE(parsePartition("3,").ok());
+}
+
+TEST(Quantities, BoundJitterAndNumbers)
+{
+    EXPECT_DOUBLE_EQ(parseJitter("5%").value(), 0.05);
+    EXPECT_FALSE(parseJitter("101%").ok());
+    EXPECT_EQ(showJitter(0.05), "5%");
+    EXPECT_DOUBLE_EQ(parsePositive("1e-3").value(), 0.001);
+    EXPECT_FALSE(parsePositive("0").ok());
+    EXPECT_FALSE(parsePositive("1 x").ok());
+    EXPECT_FALSE(parsePositive("inf").ok());
+}
+
+TEST(Quantities, ShowCountsWithPrefixes)
+{
+    EXPECT_EQ(showCount(2'099'200), "2.099 M");
+    EXPECT_EQ(showFlops(33.5e6), "33.5 MFLOP");
+}
+
+} // namespace
+} // namespace stagecraft::ui

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/lab/cost_section.h"
+
+#include "ui/bridge/text.h"
+#include "ui/lab/form.h"
+#include "ui/lab/stage_cost_model.h"
+
+#include <QComboBox>
+#include <QFormLayout>
+#include <QHeaderView>
+#include <QStandardItemModel>
+#include <QTableView>
+#include <QVBoxLayout>
+
+#include <algorithm>
+
+namespace stagecraft::ui {
+
+using engine::CostSource;
+using engine::CostSpec;
+using traces::Bytes;
+using traces::TimeNs;
+
+template <class T>
+void CostSection::bind(ValueEdit<T>& edit, const char* name, const QString& what, T CostSpec::*member)
+{
+    edit.setObjectName(name);
+    edit.edited = [this, what, control = QString(name), member](const T& value) {
+        change(what, control, [&](engine::Plan& plan) { plan.costs.*member = value; });
+    };
+    connect(&edit, &ValueEditBase::complained, problem_, &InlineNote::say);
+}
+
+CostSection::CostSection(QWidget* parent)
+    : LabSection(parent), source_(newCombo()), origin_(new QLabel),
+      forward_(new ValueEdit<TimeNs>(traces::parseDuration, showDuration)),
+      backward_(new ValueEdit<TimeNs>(traces::parseDuration, showDuration)),
+      inputGrad_(new ValueEdit<MaybeDuration>(parseMaybeDuration, showMaybeDuration)),
+      weightGrad_(new ValueEdit<MaybeDuration>(parseMaybeDuration, showMaybeDuration)),
+      flops_(new ValueEdit<double>(parseFlopRate, showFlopRate)), activation_(new ValueEdit<Bytes>(parseAutoSize, showAutoSize)),
+      latency_(new ValueEdit<TimeNs>(traces::parseDuration, showDuration)),
+      bandwidth_(new ValueEdit<double>(parseMaybeBandwidth, showMaybeBandwidth)),
+      boundary_(new ValueEdit<Bytes>(parseAutoSize, showAutoSize)), jitter_(new ValueEdit<double>(parseJitter, showJitter)),
+      problem_(new InlineNote(InlineNote::Tone::Problem)), stages_(new StageCostModel(this)), table_(new QTableView)
+{
+    source_->setObjectName("costSource");
+    origin_->setObjectName("costOrigin");
+    table_->setObjectName("stageCosts");
+    problem_->setObjectName("costProblem");
+    origin_->setWordWrap(true);
+    origin_->setProperty("tone", "hint");
+    source_->addItem(tr("assumed"), static_cast<int>(CostSource::Assumed));
+    source_->addItem(tr("from the model"), static_cast<int>(CostSource::Model));
+    source_->addItem(tr("measured"), static_cast<int>(CostSource::Measured));
+
+    QFormLayout* form = newForm();
+    addField(*form, tr("Sour&ce"), *source_, tr("Where the times of the simulation come from."));
+    form->addRow(origin_);
+    addField(*form, tr("F&orward"), *forward_,
+             tr("Time of one rank's forward of one micro-batch through all its chunks, such as 1.5ms."));
+    addField(*form, tr("Back&ward"), *backward_,
+             tr("Time of one rank's full backward of one micro-batch through all its chunks, such as 3ms."));
+    addField(*form, tr("Input gradient"), *inputGrad_,
+             tr("The part of the backward that the stage before waits for; give it together with the weight gradient, or leave both at auto."));
+    addField(*form, tr("Weight gradient"), *weightGrad_,
+             tr("The part of the backward that nobody waits for; give it together with the input gradient, or leave both at auto."));
+    addField(*form, tr("Computin&g rate"), *flops_, tr("Arithmetic a rank does in a second, from which the model's times are estimated."));
+    addField(*form, tr("Kept by forward"), *activation_,
+             tr("Bytes that a rank keeps of one micro-batch from its forward to its backward; auto takes them from the model."));
+    addField(*form, tr("&Latency"), *latency_, tr("Time that each transfer between two ranks takes beside its bytes."));
+    addField(*form, tr("Bandwidth"), *bandwidth_, tr("Speed of the link between two ranks, such as 25GB/s."));
+    addField(*form, tr("Boundary tensor"), *boundary_,
+             tr("Bytes handed from one stage to the next per micro-batch; auto takes them from the model."));
+    addField(*form, tr("&Jitter"), *jitter_, tr("Relative spread of every action's time, for runs that are not even."));
+
+    stages_->setObjectName("stageCostModel");
+    table_->setModel(stages_);
+    table_->setShowGrid(false);
+    table_->setTabKeyNavigation(false);
+    table_->verticalHeader()->hide();
+    table_->verticalHeader()->setDefaultSectionSize(table_->fontMetrics().height() + 4);
+    table_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+    table_->horizontalHeader()->setMinimumSectionSize(30);
+    describe(*table_, tr("Costs per stage"), tr("The costs in use for each stage, with a factor to make stages uneven."));
+
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->addLayout(form);
+    layout->addWidget(problem_);
+    layout->addWidget(table_);
+
+    bind(*forward_, "forward", tr("forward time"), &CostSpec::forward);
+    bind(*backward_, "backward", tr("backward time"), &CostSpec::backward);
+    bind(*inputGrad_, "inputGrad", tr("input gradient time"), &CostSpec::inputGrad);
+    bind(*weightGrad_, "weightGrad", tr("weight gradient time"), &CostSpec::weightGrad);
+    bind(*flops_, "flops", tr("computing rate"), &CostSpec::flopsPerSecond);
+    bind(*activation_, "activationBytes", tr("bytes kept"), &CostSpec::activationBytes);
+    bind(*latency_, "latency", tr("latency"), &CostSpec::latency);
+    bind(*bandwidth_, "bandwidth", tr("bandwidth"), &CostSpec::bandwidth);
+    bind(*boundary_, "boundaryBytes", tr("boundary tensor"), &CostSpec::boundaryBytes);
+    bind(*jitter_, "jitter", tr("jitter"), &CostSpec::jitter);
+    connect(source_, &QComboBox::currentIndexChanged, this, [this] {
+        const auto source = static_cast<CostSource>(source_->currentData().toInt());
+        change(tr("source of costs"), "costSource", [&](engine::Plan& plan) { plan.costs.source = source; });
+    });
+    connect(stages_, &StageCostModel::factorsEdited, this, [this](const std::vector<double>& factors) {
+        change(tr("stage factors"), "stageScale", [&](engine::Plan& plan) { plan.costs.stageScale = factors; });
+    });
+}
+
+void CostSection::setSourceEnabled(CostSource source, bool enabled, const QString& reason)
+{
+    const int row = source_->findData(static_cast<int>(source));
+    auto* items = qobject_cast<QStandardItemModel*>(source_->model());
+    items->item(row)->setEnabled(enabled);
+    items->item(row)->setToolTip(enabled ? QString() : reason);
+}
+
+void CostSection::showPlan()
+{
+    const CostSpec& costs = plan().costs;
+    const bool assumed = costs.source == CostSource::Assumed;
+    const bool hasModel = !plan().model.empty();
+    setSourceEnabled(CostSource::Model, hasModel, tr("The plan has no model."));
+    setSourceEnabled(CostSource::Measured, !costs.measured.empty(),
+                     tr("Nothing was measured yet: run the plan, then take its times over."));
+    select(*source_, static_cast<int>(costs.source));
+
+    const engine::Expected<engine::CostTable> table = costsOf(plan());
+    origin_->setText(table.ok() ? tr("In use: %1").arg(toQt(table.value().origin)) : QString());
+    origin_->setVisible(table.ok());
+    forward_->setValue(costs.forward);
+    backward_->setValue(costs.backward);
+    inputGrad_->setValue(costs.inputGrad);
+    weightGrad_->setValue(costs.weightGrad);
+    flops_->setValue(costs.flopsPerSecond);
+    activation_->setValue(costs.activationBytes);
+    latency_->setValue(costs.latency);
+    bandwidth_->setValue(costs.bandwidth);
+    boundary_->setValue(costs.boundaryBytes);
+    jitter_->setValue(costs.jitter);
+
+    const QString notAssumed = tr("Used with assumed costs only.");
+    for (QWidget* control : {static_cast<QWidget*>(forward_), static_cast<QWidget*>(backward_),
+                             static_cast<QWidget*>(inputGrad_), static_cast<QWidget*>(weightGrad_)})
+        setCapability(*control, assumed, notAssumed);
+    const bool bothOrNone = costs.inputGrad.has_value() == costs.weightGrad.has_value();
+    if (assumed) setCapability(*backward_, !costs.inputGrad || !costs.weightGrad, tr("It is the sum of the two gradients below."));
+    setCapability(*flops_, costs.source == CostSource::Model, tr("Used with costs from the model only."));
+
+    const QList<ValueEditBase*> edits = findChildren<ValueEditBase*>();
+    const bool complaining =
+        std::any_of(edits.begin(), edits.end(), [](const ValueEditBase* edit) { return !edit->complaint().isEmpty(); });
+    if (!complaining) {
+        if (!bothOrNone) problem_->say(tr("Give both gradients' times, or neither (auto)."));
+        else problem_->say(table.ok() ? QString() : toQt(table.error().message));
+    }
+    stages_->setPlan(plan());
+    const int rows = std::min(stages_->rowCount(), 8);
+    table_->setFixedHeight(table_->horizontalHeader()->sizeHint().height() +
+                           rows * table_->verticalHeader()->defaultSectionSize() + 2 * table_->frameWidth() + 2);
+}
+
+} // namespace stagecraft::ui

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/lab/lab_panel.h"
+
+#include "engine/plan/plan_json.h"
+#include "ui/bridge/text.h"
+#include "ui/lab/cost_section.h"
+#include "ui/lab/fold_box.h"
+#include "ui/lab/form.h"
+#include "ui/lab/model_section.h"
+#include "ui/lab/pipeline_section.h"
+#include "ui/lab/run_section.h"
+
+#include <QComboBox>
+#include <QFormLayout>
+#include <QLabel>
+#include <QVBoxLayout>
+
+namespace stagecraft::ui {
+
+LabPanel::LabPanel(PlanDocument& document, QWidget* parent)
+    : QScrollArea(parent), document_(document), preset_(new QComboBox), description_(new QLabel), run_(new RunSection)
+{
+    setWidgetResizable(true);
+    setFrameShape(QFrame::NoFrame);
+    setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    setAccessibleName(tr("Lab"));
+
+    preset_->setObjectName("preset");
+    preset_->setPlaceholderText(tr("Choose a plan…"));
+    preset_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+    ignoreWheelUnlessFocused(*preset_);
+    for (const engine::PresetPlan& preset : engine::presetPlans()) {
+        preset_->addItem(toQt(preset.name));
+        const traces::Expected<engine::Plan> plan = engine::readPlan(preset.json);
+        if (plan.ok()) preset_->setItemData(preset_->count() - 1, toQt(plan.value().description), Qt::ToolTipRole);
+    }
+    description_->setWordWrap(true);
+    description_->setProperty("tone", "hint");
+    description_->setObjectName("planDescription");
+
+    auto* model = new ModelSection;
+    auto* pipeline = new PipelineSection;
+    auto* costs = new CostSection;
+    sections_ = {model, pipeline, costs, run_};
+
+    auto* column = new QWidget;
+    auto* layout = new QVBoxLayout(column);
+    layout->setContentsMargins(8, 8, 8, 8);
+    layout->setSpacing(4);
+    auto* form = new QFormLayout;
+    addField(*form, tr("Pla&n"), *preset_, tr("Starts anew from one of the plans that come with the program."));
+    layout->addLayout(form);
+    layout->addWidget(description_);
+    layout->addWidget(new FoldBox(tr("Model"), model));
+    layout->addWidget(new FoldBox(tr("Pipeline"), pipeline));
+    layout->addWidget(new FoldBox(tr("Costs"), costs));
+    layout->addWidget(new FoldBox(tr("Run"), run_));
+    layout->addStretch(1);
+    setWidget(column);
+
+    connect(preset_, &QComboBox::textActivated, this, &LabPanel::presetChosen);
+    for (LabSection* section : sections_)
+        connect(section, &LabSection::edited, this,
+                [this](const engine::Plan& plan, const QString& what, const QString& control) {
+                    document_.edit(plan, what, control);
+                });
+    connect(&document_, &PlanDocument::changed, this, &LabPanel::showPlan);
+    connect(&document_, &PlanDocument::titleChanged, this, &LabPanel::showPlan);
+    showPlan();
+}
+
+QSize LabPanel::sizeHint() const { return {320, 600}; }
+
+void LabPanel::showPlan()
+{
+    const engine::Plan& plan = document_.plan();
+    // Opened from a file, a plan is that file's, whatever its name.
+    preset_->setCurrentIndex(document_.file().isEmpty() ? preset_->findText(toQt(plan.name)) : -1);
+    preset_->setPlaceholderText(document_.file().isEmpty() ? tr("Choose a plan…") : document_.title());
+    description_->setText(toQt(plan.description));
+    description_->setVisible(!plan.description.empty());
+    for (LabSection* section : sections_) section->setPlan(plan);
+}
+
+} // namespace stagecraft::ui

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/lab/lab_section.h"
+
+#include "ui/lab/form.h"
+
+#include <QComboBox>
+#include <QFormLayout>
+#include <QScopedValueRollback>
+#include <QSpinBox>
+
+namespace stagecraft::ui {
+
+LabSection::LabSection(QWidget* parent) : QWidget(parent) {}
+
+void LabSection::setPlan(const engine::Plan& plan)
+{
+    const QScopedValueRollback guard(showing_, true);
+    plan_ = plan;
+    showPlan();
+}
+
+QFormLayout* LabSection::newForm()
+{
+    auto* form = new QFormLayout;
+    form->setContentsMargins(0, 0, 0, 0);
+    form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
+    form->setLabelAlignment(Qt::AlignLeft);
+    form->setHorizontalSpacing(10);
+    form->setVerticalSpacing(5);
+    return form;
+}
+
+QSpinBox* LabSection::newSpin(int least, int most)
+{
+    auto* spin = new QSpinBox;
+    spin->setRange(least, most);
+    spin->setAccelerated(true);
+    ignoreWheelUnlessFocused(*spin);
+    return spin;
+}
+
+QComboBox* LabSection::newCombo()
+{
+    auto* combo = new QComboBox;
+    combo->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
+    combo->setMinimumContentsLength(8);
+    ignoreWheelUnlessFocused(*combo);
+    return combo;
+}
+
+void LabSection::select(QComboBox& combo, const QVariant& data) { combo.setCurrentIndex(combo.findData(data)); }
+
+} // namespace stagecraft::ui

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/lab/model_edits.h"
+
+#include "engine/plan/plan_json.h"
+#include "ui/lab/quantities.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace stagecraft::ui {
+
+engine::Plan withModel(engine::Plan plan, const engine::ModelSpec& model)
+{
+    plan.model = model;
+    plan.partition.clear();
+    plan.costs.measured.clear();
+    plan.costs.measuredFrom.clear();
+    if (plan.costs.source == engine::CostSource::Measured || model.empty())
+        plan.costs.source = model.empty() ? engine::CostSource::Assumed : engine::CostSource::Model;
+    return plan;
+}
+
+const std::vector<ModelChoice>& modelChoices()
+{
+    static const std::vector<ModelChoice> choices = [] {
+        std::vector<ModelChoice> found;
+        for (const engine::PresetPlan& preset : engine::presetPlans()) {
+            traces::Expected<engine::Plan> plan = engine::readPlan(preset.json);
+            if (plan.ok() && !plan.value().model.empty()) found.push_back({preset.name, plan.value().model});
+        }
+        return found;
+    }();
+    return choices;
+}
+
+std::string modelSummary(const engine::Plan& plan)
+{
+    if (plan.model.empty()) return "No model: times are given below; a run needs a model.";
+    if (!engine::checkModel(plan.model).ok()) return {};
+    std::int64_t parameters = 0;
+    double forward = 0;
+    for (const engine::LayerCounts& layer : engine::layerCounts(plan.model)) {
+        parameters += layer.parameters;
+        forward += layer.forwardFlops;
+    }
+    const int batch = plan.model.microbatchRows * plan.pipeline.microbatches;
+    return fmt::format("{} layers, {} parameters, {} forward per micro-batch. Batch {} rows, output {}.",
+                       plan.model.layers.size(), showCount(static_cast<double>(parameters)), showFlops(forward), batch,
+                       fmt::join(engine::outputShape(plan.model, batch), "×"));
+}
+
+} // namespace stagecraft::ui

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/lab/nearest_legal.h"
+
+#include <algorithm>
+
+namespace stagecraft::ui {
+namespace {
+
+using engine::ScheduleRequest;
+
+// Trying a value means generating the schedule: what is larger than this is not tried, so that typing stays quick.
+constexpr long long kMostActions = 200'000;
+
+bool possible(const ScheduleRequest& request)
+{
+    const long long actions = 2LL * request.ranks * request.chunks * request.microbatches;
+    return actions <= kMostActions && engine::generate(request).ok();
+}
+
+std::optional<int> nearest(ScheduleRequest request, int ScheduleRequest::*number, int reach)
+{
+    const int wanted = request.*number;
+    for (int distance = 1; distance <= reach; ++distance) {
+        for (const int value : {wanted + distance, wanted - distance}) {
+            if (value < 1) continue;
+            request.*number = value;
+            if (possible(request)) return value;
+        }
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+std::optional<LegalChange> nearestLegal(const ScheduleRequest& request)
+{
+    const engine::ScheduleFamily* family = engine::findFamily(request.name);
+    if (!family || engine::generate(request).ok()) return std::nullopt;
+    ScheduleRequest clamped = request;
+    clamped.chunks = std::clamp(request.chunks, family->minChunks, std::max(family->minChunks, family->maxChunks));
+    if (clamped.chunks != request.chunks && possible(clamped))
+        return LegalChange{LegalChange::Number::Chunks, clamped.chunks};
+    if (const auto m = nearest(request, &ScheduleRequest::microbatches, 2 * std::min(request.ranks, 64)))
+        return LegalChange{LegalChange::Number::MicroBatches, *m};
+    if (const auto p = nearest(request, &ScheduleRequest::ranks, 8)) return LegalChange{LegalChange::Number::Ranks, *p};
+    return std::nullopt;
+}
+
+} // namespace stagecraft::ui

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/lab/pipeline_section.h"
+
+#include "ui/bridge/text.h"
+#include "ui/lab/form.h"
+
+#include <QComboBox>
+#include <QFormLayout>
+#include <QPushButton>
+#include <QSpinBox>
+#include <QVBoxLayout>
+
+namespace stagecraft::ui {
+
+PipelineSection::PipelineSection(QWidget* parent)
+    : LabSection(parent), schedule_(newCombo()), idea_(new QLabel), ranks_(newSpin(1, kMostRanks)),
+      chunks_(newSpin(1, kMostChunks)), microbatches_(newSpin(1, kMostMicrobatches)),
+      problem_(new InlineNote(InlineNote::Tone::Problem)), fix_(new QPushButton)
+{
+    schedule_->setObjectName("schedule");
+    ranks_->setObjectName("ranks");
+    chunks_->setObjectName("chunks");
+    microbatches_->setObjectName("microbatches");
+    problem_->setObjectName("pipelineProblem");
+    fix_->setObjectName("pipelineFix");
+    idea_->setWordWrap(true);
+    idea_->setProperty("tone", "hint");
+    fix_->hide();
+
+    QFormLayout* form = newForm();
+    addField(*form, tr("Sche&dule"), *schedule_, tr("The order in which each rank works through its micro-batches."));
+    form->addRow(idea_);
+    addField(*form, tr("R&anks"), *ranks_, tr("How many devices the pipeline is spread over (p)."));
+    addField(*form, tr("Ch&unks per rank"), *chunks_,
+             tr("How many stages each rank holds (v); more of them make bubbles smaller and transfers more frequent."));
+    addField(*form, tr("Micro-&batches"), *microbatches_,
+             tr("Into how many parts each step's batch is cut (m); more of them make bubbles smaller."));
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->addLayout(form);
+    layout->addWidget(problem_);
+    layout->addWidget(fix_, 0, Qt::AlignLeft);
+
+    offerSchedules();
+    connect(schedule_, &QComboBox::currentIndexChanged, this, [this] {
+        const std::string name = fromQt(schedule_->currentData().toString());
+        change(tr("schedule"), "schedule", [&](engine::Plan& plan) { plan.pipeline.schedule = name; });
+    });
+    connect(ranks_, &QSpinBox::valueChanged, this, [this](int value) {
+        change(tr("ranks"), "ranks", [&](engine::Plan& plan) { plan = withShape(plan, value, plan.pipeline.chunks); });
+    });
+    connect(chunks_, &QSpinBox::valueChanged, this, [this](int value) {
+        change(tr("chunks"), "chunks", [&](engine::Plan& plan) { plan = withShape(plan, plan.pipeline.ranks, value); });
+    });
+    connect(microbatches_, &QSpinBox::valueChanged, this, [this](int value) {
+        change(tr("micro-batches"), "microbatches", [&](engine::Plan& plan) { plan.pipeline.microbatches = value; });
+    });
+    connect(fix_, &QPushButton::clicked, this, &PipelineSection::applyFix);
+}
+
+void PipelineSection::offerSchedules()
+{
+    for (const engine::ScheduleFamily& family : engine::scheduleFamilies()) {
+        schedule_->addItem(toQt(family.title), toQt(family.name));
+        schedule_->setItemData(schedule_->count() - 1,
+                               tr("%1\nTakes: %2\nSource: %3").arg(toQt(family.idea), toQt(family.conditions), toQt(family.source)),
+                               Qt::ToolTipRole);
+    }
+}
+
+void PipelineSection::showPlan()
+{
+    const engine::PipelineSpec& pipeline = plan().pipeline;
+    const QString name = toQt(pipeline.schedule);
+    if (schedule_->findData(name) < 0)
+        schedule_->addItem(pipeline.schedule == "custom" ? tr("Custom (from the plan)") : name, name);
+    select(*schedule_, name);
+    const engine::ScheduleFamily* family = engine::findFamily(pipeline.schedule);
+    idea_->setText(family ? toQt(family->idea) : tr("The order that the plan's own schedule gives."));
+    ranks_->setValue(pipeline.ranks);
+    chunks_->setValue(pipeline.chunks);
+    microbatches_->setValue(pipeline.microbatches);
+
+    const bool oneChunk = family && family->minChunks == family->maxChunks;
+    setCapability(*chunks_, !oneChunk || pipeline.chunks != family->minChunks,
+                  family ? tr("%1 takes %2 per rank.").arg(toQt(family->title), tr("%n chunk(s)", nullptr, family->minChunks)) : QString());
+
+    const engine::Expected<engine::Schedule> schedule = scheduleOf(plan());
+    legal_ = schedule.ok() ? std::nullopt
+                           : nearestLegal({.name = pipeline.schedule,
+                                           .ranks = pipeline.ranks,
+                                           .chunks = pipeline.chunks,
+                                           .microbatches = pipeline.microbatches});
+    problem_->say(schedule.ok() ? QString() : toQt(schedule.error().message));
+    fix_->setVisible(legal_.has_value());
+    if (!legal_) return;
+    const QString what = legal_->number == LegalChange::Number::Chunks   ? tr("%n chunk(s) per rank", nullptr, legal_->value)
+                         : legal_->number == LegalChange::Number::Ranks ? tr("%n rank(s)", nullptr, legal_->value)
+                                                                        : tr("%n micro-batch(es)", nullptr, legal_->value);
+    fix_->setText(tr("Use %1").arg(what));
+    describe(*fix_, tr("Use %1").arg(what), tr("Changes the one number that keeps the schedule from being built."));
+}
+
+void PipelineSection::applyFix()
+{
+    if (!legal_) return;
+    const LegalChange legal = *legal_;
+    change(tr("nearest possible value"), "fix", [&](engine::Plan& plan) {
+        switch (legal.number) {
+        case LegalChange::Number::Chunks: plan = withShape(plan, plan.pipeline.ranks, legal.value); break;
+        case LegalChange::Number::Ranks: plan = withShape(plan, legal.value, plan.pipeline.chunks); break;
+        case LegalChange::Number::MicroBatches: plan.pipeline.microbatches = legal.value; break;
+        }
+    });
+}
+
+} // namespace stagecraft::ui

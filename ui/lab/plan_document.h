@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The plan that the window edits: a value with an undo stack of values, the file that it came from, and whether it was
+// saved. Consecutive edits of one control are one step of undo.
+//
+//   document.edit(changed, tr("ranks"), "ranks");
+//   document.undoStack().undo();
+#pragma once
+
+#include "engine/plan/plan.h"
+#include "traces/base/expected.h"
+
+#include <QObject>
+#include <QString>
+#include <QUndoStack>
+
+namespace stagecraft::ui {
+
+class PlanDocument : public QObject {
+    Q_OBJECT
+public:
+    explicit PlanDocument(QObject* parent = nullptr);
+
+    [[nodiscard]] const engine::Plan& plan() const { return plan_; }
+    [[nodiscard]] QUndoStack& undoStack() { return undo_; }
+
+    // `what` names the change in the Edit menu ("ranks"); edits with the same `control` in a row merge.
+    void edit(engine::Plan plan, const QString& what, const QString& control);
+
+    // A fresh document, unsaved, without a file and without a past.
+    void startFrom(engine::Plan plan);
+
+    traces::Expected<void> open(const QString& file);
+    traces::Expected<void> save(); // precondition: has a file
+    traces::Expected<void> saveAs(const QString& file);
+
+    [[nodiscard]] const QString& file() const { return file_; } // empty: never saved
+    [[nodiscard]] QString title() const;                        // file name, or the plan's name
+    [[nodiscard]] bool modified() const { return !undo_.isClean(); }
+
+signals:
+    void changed(); // another plan, by an edit, undo, redo or another document
+    void titleChanged();
+
+private:
+    class EditCommand;
+    void show(const engine::Plan& plan);
+    void adopt(engine::Plan plan, const QString& file);
+
+    engine::Plan plan_;
+    QUndoStack undo_;
+    QString file_;
+};
+
+} // namespace stagecraft::ui

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/lab/quantities.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+namespace stagecraft::ui {
+namespace {
+
+using namespace traces;
+
+std::string_view trimmed(std::string_view text)
+{
+    const auto first = text.find_first_not_of(" \t");
+    if (first == std::string_view::npos) return {};
+    return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+struct Number {
+    double value = 0;
+    std::string_view rest;
+};
+
+std::optional<Number> leadingNumber(std::string_view text)
+{
+    text = trimmed(text);
+    Number number;
+    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number.value);
+    if (fault != std::errc{} || !std::isfinite(number.value)) return std::nullopt;
+    number.rest = trimmed(text.substr(static_cast<std::size_t>(end - text.data())));
+    return number;
+}
+
+std::string withPrefix(double value, std::string_view unit)
+{
+    constexpr std::array<std::pair<double, std::string_view>, 5> kPrefixes{
+        {{1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}}};
+    for (const auto& [scale, prefix] : kPrefixes)
+        if (value >= scale) return fmt::format("{:.4g} {}{}", value / scale, prefix, unit);
+    return fmt::format("{:.4g}{}{}", value, unit.empty() ? "" : " ", unit);
+}
+
+} // namespace
+
+std::string showDuration(TimeNs ns)
+{
+    std::string text = formatDuration(ns);
+    const Expected<TimeNs> again = parseDuration(text);
+    return again.ok() && again.value() == ns ? text : exactDuration(ns);
+}
+
+std::string showSize(Bytes bytes)
+{
+    std::string text = formatSize(bytes);
+    const Expected<Bytes> again = parseSize(text);
+    return again.ok() && again.value() == bytes ? text : exactSize(bytes);
+}
+
+Expected<MaybeDuration> parseMaybeDuration(std::string_view text)
+{
+    text = trimmed(text);
+    if (text.empty() || text == "auto") return MaybeDuration{};
+    const Expected<TimeNs> duration = parseDuration(text);
+    if (!duration.ok()) return duration.error();
+    return MaybeDuration{duration.value()};
+}
+
+std::string showMaybeDuration(const MaybeDuration& ns) { return ns ? showDuration(*ns) : "auto"; }
+
+Expected<Bytes> parseAutoSize(std::string_view text)
+{
+    text = trimmed(text);
+    if (text.empty() || text == "auto") return Bytes{0};
+    return parseSize(text);
+}
+
+std::string showAutoSize(Bytes bytes) { return bytes == 0 ? "auto" : showSize(bytes); }
+
+Expected<double> parseMaybeBandwidth(std::string_view text)
+{
+    text = trimmed(text);
+    if (text.empty() || text == "unlimited" || text == "0") return 0.0;
+    return parseBandwidth(text);
+}
+
+std::string showMaybeBandwidth(double bytesPerSecond)
+{
+    return bytesPerSecond == 0 ? "unlimited" : formatBandwidth(bytesPerSecond);
+}
+
+Expected<double> parseFlopRate(std::string_view text)
+{
+    const std::string what = fmt::format("\"{}\" is no computing rate; write a number with GFLOP/s or TFLOP/s, such as 50 GFLOP/s",
+                                         trimmed(text));
+    const std::optional<Number> number = leadingNumber(text);
+    if (!number || number->value <= 0) return Error{what};
+    constexpr std::array<std::pair<std::string_view, double>, 4> kUnits{
+        {{"MFLOP/s", 1e6}, {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}}};
+    for (const auto& [unit, scale] : kUnits)
+        if (number->rest == unit) return number->value * scale;
+    return Error{what};
+}
+
+std::string showFlopRate(double flopsPerSecond) { return withPrefix(flopsPerSecond, "FLOP/s"); }
+std::string showFlops(double flops) { return withPrefix(flops, "FLOP"); }
+std::string showCount(double count) { return withPrefix(count, ""); }
+
+Expected<double> parsePositive(std::string_view text)
+{
+    const std::optional<Number> number = leadingNumber(text);
+    if (!number || !number->rest.empty() || number->value <= 0)
+        return Error{fmt::format("\"{}\" is not allowed; write a number above 0, such as 0.001", trimmed(text))};
+    return number->value;
+}
+
+std::string showNumber(double value) { return fmt::format("{}", value); }
+
+Expected<double> parseJitter(std::string_view text)
+{
+    const Expected<double> fraction = parseFraction(trimmed(text));
+    if (!fraction.ok()) return fraction;
+    if (fraction.value() < 0 || fraction.value() > 1)
+        return Error{fmt::format("a jitter of {} is not allowed; 0 % to 100 %", trimmed(text))};
+    return fraction;
+}
+
+std::string showJitter(double fraction) { return fmt::format("{:.6g}%", fraction * 100); }
+
+Expected<std::vector<int>> parsePartition(std::string_view text)
+{
+    std::vector<int> parts;
+    text = trimmed(text);
+    if (text.empty() || text == "balanced") return parts;
+    while (true) {
+        const auto comma = text.find(',');
+        const std::string_view word = trimmed(text.substr(0, comma));
+        int layers = 0;
+        const auto [end, fault] = std::from_chars(word.data(), word.data() + word.size(), layers);
+        if (fault != std::errc{} || end != word.data() + word.size() || layers < 1)
+            return Error{fmt::format("\"{}\" is no number of layers; write one whole number above 0 for each stage, such as 2, 3, 3", word)};
+        parts.push_back(layers);
+        if (comma == std::string_view::npos) return parts;
+        text.remove_prefix(comma + 1);
+    }
+}
+
+std::string showPartition(const std::vector<int>& partition) { return fmt::format("{}", fmt::join(partition, ", ")); }
+
+} // namespace stagecraft::ui

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// How the lab reads and shows quantities: short where that is exact ("1.5 ms"), else exact ("1234567ns"). An empty or "0"
+// text of an optional quantity stands for none.
+#pragma once
+
+#include "traces/base/expected.h"
+#include "traces/base/units.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stagecraft::ui {
+
+std::string showDuration(traces::TimeNs ns);
+std::string showSize(traces::Bytes bytes);
+
+using MaybeDuration = std::optional<traces::TimeNs>;
+traces::Expected<MaybeDuration> parseMaybeDuration(std::string_view text); // "", "auto": nullopt
+std::string showMaybeDuration(const MaybeDuration& ns);
+
+// 0 shows as "auto" where the model gives the value, and the other way round.
+traces::Expected<traces::Bytes> parseAutoSize(std::string_view text);
+std::string showAutoSize(traces::Bytes bytes);
+
+// 0 shows as "unlimited".
+traces::Expected<double> parseMaybeBandwidth(std::string_view text);
+std::string showMaybeBandwidth(double bytesPerSecond);
+
+// "50 GFLOP/s", "2.5 TFLOP/s"; above 0.
+traces::Expected<double> parseFlopRate(std::string_view text);
+std::string showFlopRate(double flopsPerSecond);
+std::string showFlops(double flops); // "12.9 MFLOP"
+std::string showCount(double count); // "2.1 M"
+
+// A positive number such as a learning rate.
+traces::Expected<double> parsePositive(std::string_view text);
+std::string showNumber(double value);
+traces::Expected<double> parseJitter(std::string_view text); // "5%" up to 100 %
+std::string showJitter(double fraction);
+
+// "3, 3, 4, 2"; empty: balanced.
+traces::Expected<std::vector<int>> parsePartition(std::string_view text);
+std::string showPartition(const std::vector<int>& partition);
+
+} // namespace stagecraft::ui

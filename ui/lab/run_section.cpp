@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/lab/run_section.h"
+
+#include "ui/lab/form.h"
+#include "ui/lab/quantities.h"
+
+#include <QComboBox>
+#include <QFormLayout>
+#include <QSpinBox>
+#include <QVBoxLayout>
+
+#include <limits>
+
+namespace stagecraft::ui {
+
+using engine::CheckMode;
+using engine::OptimizerKind;
+using engine::RunMode;
+
+RunSection::RunSection(QWidget* parent)
+    : LabSection(parent), mode_(newCombo()), device_(newCombo()), steps_(newSpin(1, 1'000'000)), check_(newCombo()),
+      optimizer_(newCombo()), learningRate_(new ValueEdit<double>(parsePositive, showNumber)),
+      seed_(newSpin(0, std::numeric_limits<int>::max())), command_(new QLineEdit)
+{
+    mode_->setObjectName("runMode");
+    device_->setObjectName("device");
+    steps_->setObjectName("steps");
+    check_->setObjectName("check");
+    optimizer_->setObjectName("optimizer");
+    learningRate_->setObjectName("learningRate");
+    seed_->setObjectName("seed");
+    command_->setObjectName("engineCommand");
+
+    mode_->addItem(tr("threads (all ranks at once)"), static_cast<int>(RunMode::Threads));
+    mode_->addItem(tr("emulated (virtual ranks)"), static_cast<int>(RunMode::Emulated));
+    device_->addItem(tr("CPU"));
+    check_->addItem(tr("off"), static_cast<int>(CheckMode::Off));
+    check_->addItem(tr("first step"), static_cast<int>(CheckMode::First));
+    check_->addItem(tr("all steps"), static_cast<int>(CheckMode::All));
+    optimizer_->addItem(tr("AdamW"), static_cast<int>(OptimizerKind::AdamW));
+    optimizer_->addItem(tr("SGD"), static_cast<int>(OptimizerKind::Sgd));
+    command_->setPlaceholderText(tr("stagecraft-cli beside this program"));
+    command_->setClearButtonEnabled(true);
+
+    QFormLayout* form = newForm();
+    addField(*form, tr("Mode"), *mode_,
+             tr("Threads runs a thread per rank on the cores there are; emulated runs every action alone, for real, and places it on virtual clocks."));
+    addField(*form, tr("Device"), *device_, tr("Where tensors live and actions compute."));
+    setCapability(*device_, false, tr("The engine of this build computes on the CPU only."));
+    addField(*form, tr("Ste&ps"), *steps_, tr("Training steps of one run."));
+    addField(*form, tr("Chec&k"), *check_, tr("Which steps are checked against the plain sequential model."));
+    addField(*form, tr("Opt&imizer"), *optimizer_, tr("How each step's gradients change the weights."));
+    addField(*form, tr("Learning rate"), *learningRate_, tr("Size of the optimizer's steps."));
+    addField(*form, tr("Seed"), *seed_, tr("Makes weights and data; the same seed gives the same run."));
+    addField(*form, tr("Engine command"), *command_,
+             tr("What starts the engine, such as \"ssh gpu-host stagecraft-cli\"; the word worker is added."));
+    auto* problem = new InlineNote(InlineNote::Tone::Problem);
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->addLayout(form);
+    layout->addWidget(problem);
+    connect(learningRate_, &ValueEditBase::complained, problem, &InlineNote::say);
+
+    connect(mode_, &QComboBox::currentIndexChanged, this, [this] {
+        change(tr("run mode"), "runMode",
+               [this](engine::Plan& plan) { plan.run.mode = static_cast<RunMode>(mode_->currentData().toInt()); });
+    });
+    connect(steps_, &QSpinBox::valueChanged, this,
+            [this](int value) { change(tr("steps"), "steps", [&](engine::Plan& plan) { plan.run.steps = value; }); });
+    connect(check_, &QComboBox::currentIndexChanged, this, [this] {
+        change(tr("check"), "check",
+               [this](engine::Plan& plan) { plan.run.check = static_cast<CheckMode>(check_->currentData().toInt()); });
+    });
+    connect(optimizer_, &QComboBox::currentIndexChanged, this, [this] {
+        change(tr("optimizer"), "optimizer",
+               [this](engine::Plan& plan) { plan.run.optimizer = static_cast<OptimizerKind>(optimizer_->currentData().toInt()); });
+    });
+    learningRate_->edited = [this](double value) {
+        change(tr("learning rate"), "learningRate", [&](engine::Plan& plan) { plan.run.learningRate = value; });
+    };
+    connect(seed_, &QSpinBox::valueChanged, this, [this](int value) {
+        change(tr("seed"), "seed", [&](engine::Plan& plan) { plan.run.seed = static_cast<std::uint64_t>(value); });
+    });
+    connect(command_, &QLineEdit::textChanged, this, &RunSection::engineCommandEdited);
+}
+
+void RunSection::setEngineCommand(const QString& prefix) { command_->setText(prefix); }
+QString RunSection::engineCommand() const { return command_->text(); }
+
+void RunSection::showPlan()
+{
+    const engine::RunSpec& run = plan().run;
+    select(*mode_, static_cast<int>(run.mode));
+    steps_->setValue(run.steps);
+    select(*check_, static_cast<int>(run.check));
+    select(*optimizer_, static_cast<int>(run.optimizer));
+    learningRate_->setValue(run.learningRate);
+    // A plan file may hold a seed beyond the spin box: it is shown at the limit and kept as long as nobody turns it.
+    seed_->setValue(static_cast<int>(std::min<std::uint64_t>(run.seed, std::numeric_limits<int>::max())));
+}
+
+} // namespace stagecraft::ui

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// How the plan is run for real, and with which engine command. The command is a setting of the program, not of the plan.
+#pragma once
+
+#include "ui/lab/lab_section.h"
+#include "ui/lab/value_edit.h"
+
+class QComboBox;
+class QLineEdit;
+class QSpinBox;
+
+namespace stagecraft::ui {
+
+class RunSection : public LabSection {
+    Q_OBJECT
+public:
+    explicit RunSection(QWidget* parent = nullptr);
+
+    void setEngineCommand(const QString& prefix); // empty: the program beside this one
+    [[nodiscard]] QString engineCommand() const;
+
+signals:
+    void engineCommandEdited(const QString& prefix);
+
+protected:
+    void showPlan() override;
+
+private:
+    QComboBox* mode_;
+    QComboBox* device_;
+    QSpinBox* steps_;
+    QComboBox* check_;
+    QComboBox* optimizer_;
+    ValueEdit<double>* learningRate_;
+    QSpinBox* seed_;
+    QLineEdit* command_;
+};
+
+} // namespace stagecraft::ui
