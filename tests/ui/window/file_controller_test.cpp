@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/window/file_controller.h"
+
+#include "engine/plan/plan_json.h"
+#include "traces/format/trace_file.h"
+#include "ui/bridge/text.h"
+#include "ui/window/workbench.h"
+
+#include <QFile>
+#include <QImage>
+#include <QSettings>
+#include <QSignalSpy>
+#include <QTemporaryDir>
+
+#include <gmock/gmock.h>
+
+namespace stagecraft::ui {
+namespace {
+
+class FileControllerTest : public testing::Test {
+protected:
+    FileControllerTest() { bench.document().startFrom(engine::presetPlan("hello").value()); }
+
+    FileDialogs answers()
+    {
+        return {.openFile = [this](const QString&, const QString&) { return chosen; },
+                .saveFile = [this](const QString&, const QString&, const QString& suggestion) {
+                    suggested = suggestion;
+                    return chosen;
+                },
+                .unsaved = [this](const QString&) {
+                    ++asked;
+                    return answer;
+                },
+                .tellProblem = [this](const QString&, const QString& text) { told << text; }};
+    }
+    void edit()
+    {
+        engine::Plan plan = bench.document().plan();
+        ++plan.pipeline.microbatches;
+        bench.document().edit(plan, "micro-batches", "microbatches");
+    }
+    QByteArray contentOf(const QString& file)
+    {
+        QFile in(file);
+        return in.open(QIODevice::ReadOnly) ? in.readAll() : QByteArray();
+    }
+
+    QTemporaryDir folder;
+    QSettings settings{folder.filePath("settings.ini"), QSettings::IniFormat};
+    Workbench bench;
+    QString chosen;
+    QString suggested;
+    UnsavedAnswer answer = UnsavedAnswer::Cancel;
+    int asked = 0;
+    QStringList told;
+    FileController files{bench, settings, answers()};
+};
+
+TEST_F(FileControllerTest, SavesUnderAChosenNameAndThenUnderTheSame)
+{
+    edit();
+    chosen = folder.filePath("mine.plan.json");
+    EXPECT_TRUE(files.save());
+    EXPECT_EQ(suggested, "hello.plan.json");
+    EXPECT_EQ(files.recent().files(), QStringList{chosen});
+    edit();
+    chosen = "not asked for";
+    EXPECT_TRUE(files.save());
+    EXPECT_EQ(engine::loadPlan(fromQt(folder.filePath("mine.plan.json"))).value(), bench.document().plan());
+}
+
+TEST_F(FileControllerTest, AsksBeforeUnsavedChangesAreLost)
+{
+    EXPECT_TRUE(files.startFromPreset("mlp"));
+    EXPECT_EQ(asked, 0) << "nothing was changed";
+    edit();
+    const engine::Plan mine = bench.document().plan();
+    EXPECT_FALSE(files.startFromPreset("hello"));
+    EXPECT_EQ(asked, 1);
+    EXPECT_EQ(bench.document().plan(), mine);
+    answer = UnsavedAnswer::Discard;
+    EXPECT_TRUE(files.startFromPreset("hello"));
+    EXPECT_EQ(bench.document().plan().name, "hello");
+    edit();
+    answer = UnsavedAnswer::Save;
+    chosen.clear(); // the save itself is given up
+    EXPECT_FALSE(files.mayDiscard());
+    chosen = folder.filePath("kept.plan.json");
+    EXPECT_TRUE(files.mayDiscard());
+    EXPECT_TRUE(QFile::exists(chosen));
+}
+
+TEST_F(FileControllerTest, TellsWhyAFileCannotBeOpenedAndForgetsItsName)
+{
+    const QString missing = folder.filePath("missing.plan.json");
+    files.recent().add(missing);
+    chosen = missing;
+    QSignalSpy problem(&files, &FileController::problem);
+    EXPECT_FALSE(files.openPlan());
+    ASSERT_EQ(told.size(), 1);
+    EXPECT_TRUE(told.front().contains("missing.plan.json"));
+    EXPECT_EQ(problem.size(), 1);
+    EXPECT_TRUE(files.recent().files().isEmpty());
+}
+
+TEST_F(FileControllerTest, OpensPlansAndTracesByTheirNames)
+{
+    chosen = folder.filePath("a.plan.json");
+    ASSERT_TRUE(files.saveAs());
+    const QString trace = folder.filePath("a.strace");
+    ASSERT_TRUE(files.writeTrace(trace).ok());
+    ASSERT_TRUE(files.open(trace));
+    EXPECT_EQ(bench.otherFile(), trace);
+    ASSERT_TRUE(files.open(folder.filePath("a.plan.json")));
+    EXPECT_EQ(bench.document().file(), folder.filePath("a.plan.json"));
+    EXPECT_EQ(files.recent().files().size(), 2);
+}
+
+TEST_F(FileControllerTest, WritesATraceInEveryForm)
+{
+    for (const char* name : {"a.json", "a.json.gz", "a.csv", "a.strace"}) {
+        chosen = folder.filePath(name);
+        EXPECT_TRUE(files.exportTrace()) << name;
+        EXPECT_GT(QFile(chosen).size(), 200) << name;
+    }
+    EXPECT_TRUE(contentOf(folder.filePath("a.json")).contains("traceEvents"));
+    EXPECT_TRUE(contentOf(folder.filePath("a.csv")).contains("0F0"));
+    EXPECT_EQ(traces::loadTrace(fromQt(folder.filePath("a.strace"))).value().sliceCount(),
+              bench.simulation().simulation().trace->sliceCount());
+    chosen = folder.filePath("a.wrong");
+    EXPECT_FALSE(files.exportTrace());
+    ASSERT_EQ(told.size(), 1);
+    EXPECT_TRUE(told.front().contains(".csv")) << told.front().toStdString();
+}
+
+TEST_F(FileControllerTest, DrawsTheTimelineInEveryForm)
+{
+    const Theme theme = Theme::of(ThemeKind::Light);
+    for (const char* name : {"a.png", "a.svg", "a.pdf"}) {
+        chosen = folder.filePath(name);
+        EXPECT_TRUE(files.exportPicture(PictureExtent::Whole, theme, {})) << name;
+    }
+    EXPECT_GT(QImage(folder.filePath("a.png")).width(), 1000);
+    EXPECT_TRUE(contentOf(folder.filePath("a.svg")).contains("<svg"));
+    EXPECT_TRUE(contentOf(folder.filePath("a.pdf")).startsWith("%PDF"));
+    bench.scene().axis().setRange({0, 1000}); // a part of it is another picture
+    chosen = folder.filePath("part.png");
+    EXPECT_TRUE(files.exportPicture(PictureExtent::AsShown, theme, {}));
+    EXPECT_NE(contentOf(chosen), contentOf(folder.filePath("a.png")));
+    chosen = folder.filePath("a.bmp2");
+    EXPECT_FALSE(files.exportPicture(PictureExtent::Whole, theme, {}));
+}
+
+} // namespace
+} // namespace stagecraft::ui

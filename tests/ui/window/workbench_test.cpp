@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The workbench without a window: simulation, run (against the fake worker), taking measured costs over, opened traces.
+#include "ui/window/workbench.h"
+
+#include "engine/plan/plan_json.h"
+#include "traces/format/journal.h"
+#include "ui/bridge/text.h"
+
+#include <QSignalSpy>
+#include <QTemporaryDir>
+#include <QTest>
+
+#include <gmock/gmock.h>
+
+namespace stagecraft::ui {
+namespace {
+
+using engine::SessionState;
+
+class WorkbenchTest : public testing::Test {
+protected:
+    WorkbenchTest() { bench.run().setCommand({STAGECRAFT_FAKE_WORKER, {}}); }
+    void open(const char* preset, const char* name)
+    {
+        engine::Plan plan = engine::presetPlan(preset).value();
+        plan.name = name;
+        plan.run.steps = 2;
+        bench.document().startFrom(plan);
+    }
+    bool waitFor(SessionState state)
+    {
+        return QTest::qWaitFor([&] { return bench.run().state() == state; });
+    }
+    Workbench bench;
+};
+
+TEST_F(WorkbenchTest, ShowsTheSimulationOfThePlan)
+{
+    open("hello", "hello");
+    EXPECT_EQ(bench.scene().sourceCount(), 1);
+    EXPECT_EQ(bench.simulatedSource(), 0);
+    EXPECT_FALSE(bench.otherSource());
+    EXPECT_EQ(bench.scene().trace(0).info.label, traces::TraceLabel::Simulated);
+}
+
+TEST_F(WorkbenchTest, ShowsARunBelowTheSimulationWhileItGrows)
+{
+    open("hello", "hold");
+    ASSERT_TRUE(bench.startRun().ok());
+    EXPECT_EQ(bench.otherSource(), 1);
+    ASSERT_TRUE(waitFor(SessionState::Running));
+    ASSERT_TRUE(QTest::qWaitFor([&] { return bench.scene().trace(1).sliceCount() > 0; }));
+    EXPECT_TRUE(bench.scene().growing());
+    bench.run().pause();
+    ASSERT_TRUE(waitFor(SessionState::Paused));
+    bench.run().resume();
+    ASSERT_TRUE(waitFor(SessionState::Finished));
+    EXPECT_FALSE(bench.scene().growing());
+    EXPECT_EQ(bench.run().finishedSteps(), 2);
+    EXPECT_EQ(bench.run().lastLoss(), 0.5);
+    ASSERT_TRUE(bench.run().result());
+}
+
+TEST_F(WorkbenchTest, SaysWhyAPlanWithoutAModelCannotRun)
+{
+    open("twelve-layers", "twelve-layers");
+    engine::Plan plan = bench.document().plan();
+    plan.model = {};
+    plan.costs.source = engine::CostSource::Assumed;
+    bench.document().edit(plan, "model", "model");
+    const auto started = bench.startRun();
+    ASSERT_FALSE(started.ok());
+    EXPECT_THAT(started.error().message, testing::HasSubstr("no model"));
+    EXPECT_FALSE(bench.other());
+}
+
+TEST_F(WorkbenchTest, TakesMeasuredTimesOverAndLaysTheNewSimulationOverTheRun)
+{
+    open("hello", "hello");
+    EXPECT_FALSE(bench.whyNoMeasuredCosts().isEmpty());
+    const auto before = bench.simulation().simulation().trace;
+    ASSERT_TRUE(bench.startRun().ok());
+    ASSERT_TRUE(waitFor(SessionState::Finished));
+    ASSERT_TRUE(bench.whyNoMeasuredCosts().isEmpty()) << bench.whyNoMeasuredCosts().toStdString();
+    ASSERT_TRUE(bench.useMeasuredCosts().ok());
+    const engine::Plan& plan = bench.document().plan();
+    EXPECT_EQ(plan.costs.source, engine::CostSource::Measured);
+    EXPECT_EQ(plan.costs.measured, bench.run().result()->measuredCosts);
+    EXPECT_EQ(plan.costs.latency, 5000);
+    EXPECT_THAT(plan.costs.measuredFrom, testing::HasSubstr("run of hello, 2 rank"));
+    EXPECT_EQ(bench.view(), ViewKind::Overlaid);
+    EXPECT_EQ(bench.scene().arrangement(), Arrangement::Overlaid);
+    EXPECT_NE(bench.simulation().simulation().trace, before);
+    const traces::Lane& lane = bench.scene().trace(0).lane(traces::LaneId{0});
+    EXPECT_EQ(lane.end(0) - lane.begin(0), 2'000'000) << "the measured forward of stage 0";
+    bench.document().undoStack().undo();
+    EXPECT_NE(bench.document().plan().costs.source, engine::CostSource::Measured);
+}
+
+TEST_F(WorkbenchTest, DoesNotTakeTimesOverIntoAnotherNumberOfStages)
+{
+    open("mlp", "mlp");
+    ASSERT_TRUE(bench.startRun().ok());
+    ASSERT_TRUE(waitFor(SessionState::Finished));
+    bench.document().edit(withShape(bench.document().plan(), 2, 1), "ranks", "ranks");
+    EXPECT_TRUE(bench.whyNoMeasuredCosts().contains("4 stages"));
+    EXPECT_FALSE(bench.useMeasuredCosts().ok());
+}
+
+TEST_F(WorkbenchTest, ShowsTheTracesAsTheViewSays)
+{
+    open("hello", "hello");
+    ASSERT_TRUE(bench.startRun().ok());
+    ASSERT_TRUE(waitFor(SessionState::Finished));
+    bench.setView(ViewKind::SimulatedOnly);
+    EXPECT_EQ(bench.scene().sourceCount(), 1);
+    EXPECT_FALSE(bench.otherSource());
+    bench.setView(ViewKind::OtherOnly);
+    EXPECT_EQ(bench.otherSource(), 0);
+    EXPECT_EQ(bench.scene().trace(0).info.label, traces::TraceLabel::Measured);
+    bench.setView(ViewKind::Overlaid);
+    EXPECT_EQ(bench.scene().sourceCount(), 2);
+    bench.closeOther();
+    EXPECT_EQ(bench.scene().sourceCount(), 1);
+}
+
+TEST_F(WorkbenchTest, OpensATraceAndRefusesToDuringARun)
+{
+    open("hello", "hold");
+    QTemporaryDir folder;
+    const QString file = folder.filePath("kept.strace");
+    ASSERT_TRUE(traces::saveJournal(*bench.simulation().simulation().trace, fromQt(file)).ok());
+    ASSERT_TRUE(bench.openTrace(file).ok());
+    EXPECT_EQ(bench.view(), ViewKind::OtherOnly);
+    EXPECT_FALSE(bench.otherIsRun());
+    EXPECT_EQ(bench.scene().sourceCount(), 1);
+    EXPECT_FALSE(bench.openTrace(folder.filePath("missing.strace")).ok());
+
+    ASSERT_TRUE(bench.startRun().ok());
+    ASSERT_TRUE(waitFor(SessionState::Running));
+    EXPECT_FALSE(bench.openTrace(file).ok());
+    EXPECT_TRUE(bench.otherIsRun());
+}
+
+TEST_F(WorkbenchTest, KeepsWhatRanWhenAStageFails)
+{
+    open("hello", "fail");
+    QSignalSpy failed(&bench.run(), &RunController::failed);
+    ASSERT_TRUE(bench.startRun().ok());
+    ASSERT_TRUE(waitFor(SessionState::Failed));
+    ASSERT_EQ(failed.size(), 1);
+    const QString text = failed.front().front().toString();
+    EXPECT_TRUE(text.contains("stage 1") && text.contains("micro-batch 2") && text.contains("learning rate")) << text.toStdString();
+    EXPECT_GT(bench.run().trace()->sliceCount(), 0U);
+}
+
+} // namespace
+} // namespace stagecraft::ui

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/window/item_details.h"
+
+#include "ui/bridge/text.h"
+
+#include <QCoreApplication>
+
+#include <algorithm>
+
+namespace stagecraft::ui {
+namespace {
+
+using traces::formatDuration;
+using traces::Trace;
+
+// What follows a block is found by looking at every edge: only where that is quick.
+constexpr std::size_t kMostEdgesSearched = 2'000'000;
+constexpr std::size_t kMostNeighbours = 4;
+
+QString tr(const char* text) { return QCoreApplication::translate("ItemDetails", text); }
+
+QString place(const Trace& trace, traces::SliceRef ref)
+{
+    return tr("%1 on rank %2").arg(toQt(trace.sliceName(ref))).arg(trace.lane(ref.lane).info().rank.value);
+}
+
+traces::TimeNs stepBegin(const TimelineScene& scene, int source, traces::Step step)
+{
+    const StepPlace* known = scene.steps(source).find(step);
+    return known ? known->span.begin : scene.trace(source).extent().begin;
+}
+
+void addTimes(ItemDetails& details, const traces::Interval& span, traces::TimeNs origin)
+{
+    details.lines.emplace_back(tr("Duration"), toQt(formatDuration(span.length())));
+    details.lines.emplace_back(tr("Begins"), tr("%1 into the step").arg(toQt(formatDuration(span.begin - origin))));
+    details.lines.emplace_back(tr("Ends"), tr("%1 into the step").arg(toQt(formatDuration(span.end - origin))));
+}
+
+ItemDetails sliceDetails(const TimelineScene& scene, const TimelineItem& item)
+{
+    const Trace& trace = scene.trace(item.source);
+    if (index(item.slice.lane) >= trace.laneCount() || item.slice.index >= trace.lane(item.slice.lane).size()) return {};
+    const traces::Slice slice = trace.slice(item.slice);
+    const traces::LaneInfo& lane = trace.lane(item.slice.lane).info();
+    const QString name = toQt(trace.sliceName(item.slice));
+    const QString kind = toQt(kindName(slice.action.kind()));
+    ItemDetails details;
+    details.title = kind.isEmpty() ? name : tr("%1, %2").arg(name, kind);
+    details.lines.emplace_back(tr("Rank"), QString::number(lane.rank.value));
+    if (slice.action.kind() != traces::ActionKind::None) {
+        details.lines.emplace_back(tr("Stage"), QString::number(slice.action.stage().value));
+        if (slice.action.microbatch() != traces::kNoMicroBatch)
+            details.lines.emplace_back(tr("Micro-batch"), QString::number(slice.action.microbatch().value));
+    }
+    details.lines.emplace_back(tr("Step"), QString::number(slice.step.value));
+    addTimes(details, {slice.begin, slice.end}, stepBegin(scene, item.source, slice.step));
+    const std::vector<traces::Edge> into = trace.edgesInto(item.slice);
+    for (const traces::Edge& edge : into) {
+        const traces::TimeNs made = trace.slice(edge.from).end;
+        const QString way = edge.ready > made ? tr(", on the way for %1").arg(toQt(formatDuration(edge.ready - made))) : QString();
+        details.lines.emplace_back(tr("Needs"), place(trace, edge.from) + way);
+    }
+    if (trace.edgeCount() <= kMostEdgesSearched) {
+        const std::vector<traces::Edge> from = trace.edgesFrom(item.slice);
+        for (std::size_t i = 0; i < std::min(from.size(), kMostNeighbours); ++i)
+            details.lines.emplace_back(tr("Feeds"), place(trace, from[i].to));
+    }
+    details.lines.emplace_back(tr("Trace"), sourceLabel(scene.sources()[static_cast<std::size_t>(item.source)]));
+    return details;
+}
+
+ItemDetails gapDetails(const TimelineScene& scene, const TimelineItem& item)
+{
+    const Trace& trace = scene.trace(item.source);
+    const traces::Gap& gap = item.gap;
+    ItemDetails details;
+    details.title = tr("Bubble: %1").arg(toQt(gapCauseText(gap.cause)));
+    details.lines.emplace_back(tr("Rank"), QString::number(gap.rank.value));
+    const bool known = index(gap.before.lane) < trace.laneCount() && gap.before.index < trace.lane(gap.before.lane).size();
+    const traces::TimeNs origin = known ? stepBegin(scene, item.source, trace.slice(gap.before).step) : trace.extent().begin;
+    addTimes(details, gap.span, origin);
+    const bool fromStage = gap.cause == traces::GapCause::WaitForStage || gap.cause == traces::GapCause::Transfer;
+    if (fromStage && index(gap.producer.lane) < trace.laneCount())
+        details.lines.emplace_back(tr("Waits for"), place(trace, gap.producer));
+    if (known)
+        details.lines.emplace_back(gap.cause == traces::GapCause::Draining ? tr("After") : tr("Until"), place(trace, gap.before));
+    details.lines.emplace_back(tr("Trace"), sourceLabel(scene.sources()[static_cast<std::size_t>(item.source)]));
+    return details;
+}
+
+} // namespace
+
+ItemDetails detailsOf(const TimelineScene& scene, const TimelineItem& item)
+{
+    if (item.none() || item.source < 0 || item.source >= scene.sourceCount()) return {};
+    return item.kind == TimelineItem::Kind::Slice ? sliceDetails(scene, item) : gapDetails(scene, item);
+}
+
+} // namespace stagecraft::ui

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/window/main_window.h"
+
+#include "engine/plan/plan_json.h"
+#include "ui/bridge/text.h"
+#include "ui/lab/lab_panel.h"
+#include "ui/lab/run_section.h"
+#include "ui/plots/loss_plot.h"
+#include "ui/plots/memory_plot.h"
+#include "ui/timeline/overview_strip.h"
+#include "ui/timeline/timeline_widget.h"
+#include "ui/window/about_dialog.h"
+#include "ui/window/figures_panel.h"
+#include "ui/window/icons.h"
+#include "ui/window/item_details.h"
+#include "ui/window/keyboard_help.h"
+#include "ui/window/log_panel.h"
+#include "ui/window/run_bar.h"
+#include "ui/window/selection_panel.h"
+#include "ui/window/window_actions.h"
+#include "ui/window/window_style.h"
+
+#include <QApplication>
+#include <QCloseEvent>
+#include <QDockWidget>
+#include <QFileInfo>
+#include <QLabel>
+#include <QSettings>
+#include <QSplitter>
+#include <QStatusBar>
+#include <QVBoxLayout>
+
+namespace stagecraft::ui {
+
+using engine::SessionState;
+
+namespace {
+
+constexpr const char* kGeometryKey = "window/geometry";
+constexpr const char* kStateKey = "window/state";
+constexpr const char* kThemeKey = "theme";
+constexpr const char* kCommandKey = "engineCommand";
+constexpr int kStateVersion = 1; // of the docks; raise when they change
+
+} // namespace
+
+MainWindow::MainWindow(QSettings& settings, const WindowOptions& options)
+    : settings_(settings), programFolder_(options.programFolder), workbench_(std::make_unique<Workbench>())
+{
+    files_ = new FileController(*workbench_, settings_, options.dialogs.value_or(FileDialogs::ofWindow(this)), this);
+    actions_ = std::make_unique<WindowActions>(*this, workbench_->document().undoStack());
+    setObjectName("mainWindow");
+    setDockNestingEnabled(true);
+    setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
+    setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
+
+    runBar_ = new RunBar(*workbench_, *actions_);
+    addToolBar(Qt::TopToolBarArea, runBar_);
+    setCentralWidget(buildCentre());
+    buildDocks();
+    buildStatusBar();
+    fillPresetMenu();
+    fillRecentMenu();
+    connectActions();
+    connectWorkbench();
+    connectTimeline();
+
+    const bool darkKept = settings_.value(kThemeKey).toString() == themeText(ThemeKind::Dark);
+    setTheme(options.theme.value_or(darkKept ? ThemeKind::Dark : ThemeKind::Light));
+    lab_->runSection().setEngineCommand(settings_.value(kCommandKey).toString());
+    setEngineCommand(lab_->runSection().engineCommand());
+    restore();
+    showTitle();
+    refreshActions();
+}
+
+MainWindow::~MainWindow() = default;
+
+QWidget* MainWindow::buildCentre()
+{
+    TimelineScene& scene = workbench_->scene();
+    overview_ = new OverviewStrip(scene);
+    timeline_ = new TimelineWidget(scene);
+    timeline_->setObjectName("timeline");
+    timeline_->setEmptyText(tr("Nothing to show yet"),
+                            tr("Choose a plan on the left, or open one with Ctrl+O; its simulated timeline appears here."));
+    memory_ = new MemoryPlot(scene);
+    banner_ = new QLabel;
+    banner_->setObjectName("banner");
+    banner_->setProperty("tone", "banner");
+    banner_->setWordWrap(true);
+    banner_->hide();
+
+    auto* splitter = new QSplitter(Qt::Vertical);
+    splitter->setObjectName("centreSplitter");
+    splitter->addWidget(timeline_);
+    splitter->addWidget(memory_);
+    splitter->setStretchFactor(0, 3);
+    splitter->setStretchFactor(1, 1);
+    splitter->setChildrenCollapsible(false);
+    auto* centre = new QWidget;
+    auto* layout = new QVBoxLayout(centre);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(0);
+    layout->addWidget(banner_);
+    layout->addWidget(overview_);
+    layout->addWidget(splitter, 1);
+    return centre;
+}
+
+QDockWidget* MainWindow::addDock(const QString& title, const char* name, QWidget* content, Qt::DockWidgetArea area)
+{
+    auto* dock = new QDockWidget(title);
+    dock->setObjectName(name);
+    dock->setWidget(content);
+    addDockWidget(area, dock);
+    dock->toggleViewAction()->setToolTip(tr("Shows or hides this panel."));
+    actions_->panelMenu->addAction(dock->toggleViewAction());
+    return dock;
+}
+
+void MainWindow::buildDocks()
+{
+    lab_ = new LabPanel(workbench_->document());
+    selection_ = new SelectionPanel;
+    figures_ = new FiguresPanel(*workbench_);
+    log_ = new LogPanel;
+    loss_ = new LossPlot;
+    labDock_ = addDock(tr("Lab"), "labDock", lab_, Qt::LeftDockWidgetArea);
+    selectionDock_ = addDock(tr("Selection"), "selectionDock", selection_, Qt::RightDockWidgetArea);
+    figuresDock_ = addDock(tr("Figures of the step"), "figuresDock", figures_, Qt::RightDockWidgetArea);
+    logDock_ = addDock(tr("Problems and log"), "logDock", log_, Qt::BottomDockWidgetArea);
+    lossDock_ = addDock(tr("Loss"), "lossDock", loss_, Qt::BottomDockWidgetArea);
+    arrangeDocks();
+}
+
+void MainWindow::arrangeDocks()
+{
+    const auto place = [this](QDockWidget* dock, Qt::DockWidgetArea area) {
+        dock->setFloating(false);
+        addDockWidget(area, dock);
+        dock->show();
+    };
+    place(labDock_, Qt::LeftDockWidgetArea);
+    place(figuresDock_, Qt::RightDockWidgetArea);
+    place(selectionDock_, Qt::RightDockWidgetArea);
+    place(logDock_, Qt::BottomDockWidgetArea);
+    place(lossDock_, Qt::BottomDockWidgetArea);
+    splitDockWidget(logDock_, lossDock_, Qt::Horizontal);
+    lossDock_->setVisible(workbench_->run().lastLoss().has_value()); // comes with the first loss
+    resizeDocks({labDock_, figuresDock_}, {300, 340}, Qt::Horizontal);
+    resizeDocks({figuresDock_, selectionDock_}, {470, 190}, Qt::Vertical);
+    resizeDocks({logDock_}, {110}, Qt::Vertical);
+}
+
+void MainWindow::buildStatusBar()
+{
+    traceLabel_ = new QLabel;
+    clockLabel_ = new QLabel;
+    traceLabel_->setObjectName("traceLabel");
+    clockLabel_->setObjectName("clockLabel");
+    traceLabel_->setToolTip(tr("Where the shown traces come from."));
+    clockLabel_->setToolTip(tr("The clock that their times are read from."));
+    statusBar()->addPermanentWidget(traceLabel_);
+    statusBar()->addPermanentWidget(clockLabel_);
+}
+
+void MainWindow::fillPresetMenu()
+{
+    for (const engine::PresetPlan& preset : engine::presetPlans()) {
+        QAction* action = actions_->presetMenu->addAction(toQt(preset.name));
+        connect(action, &QAction::triggered, this, [this, name = toQt(preset.name)] { files_->startFromPreset(name); });
+    }
+}
+
+void MainWindow::fillRecentMenu()
+{
+    QMenu& menu = *actions_->recentMenu;
+    menu.clear();
+    for (const QString& file : files_->recent().files()) {
+        QAction* action = menu.addAction(QFileInfo(file).fileName());
+        action->setToolTip(file);
+        action->setStatusTip(file);
+        connect(action, &QAction::triggered, this, [this, file] { files_->open(file); }, Qt::QueuedConnection);
+    }
+    menu.setEnabled(!menu.isEmpty());
+    if (menu.isEmpty()) return;
+    menu.addSeparator();
+    QAction* clear = menu.addAction(tr("&Clear list"));
+    connect(clear, &QAction::triggered, this, [this] { files_->recent().clear(); }, Qt::QueuedConnection);
+}
+
+void MainWindow::connectActions()
+{
+    const auto on = [this](QAction* action, auto&& work) { connect(action, &QAction::triggered, this, work); };
+    on(actions_->open, [this] { files_->openPlan(); });
+    on(actions_->save, [this] { files_->save(); });
+    on(actions_->saveAs, [this] { files_->saveAs(); });
+    on(actions_->openTrace, [this] { files_->openTrace(); });
+    on(actions_->closeTrace, [this] { workbench_->closeOther(); });
+    on(actions_->exportShown, [this] { files_->exportPicture(PictureExtent::AsShown, theme_, timeline_->folded()); });
+    on(actions_->exportWhole, [this] { files_->exportPicture(PictureExtent::Whole, theme_, timeline_->folded()); });
+    on(actions_->exportTrace, [this] { files_->exportTrace(); });
+    on(actions_->quit, [this] { close(); });
+    connect(actions_->views, &QActionGroup::triggered, this,
+            [this](const QAction* action) { workbench_->setView(static_cast<ViewKind>(action->data().toInt())); });
+    TimeAxis& axis = workbench_->scene().axis();
+    const auto zoom = [&axis](double factor) {
+        const TimeRange& range = axis.range();
+        axis.zoom(factor, range.first() + (range.last() - range.first()) / 2);
+    };
+    on(actions_->fitAll, [this] { timeline_->fitAll(); });
+    on(actions_->zoomIn, [zoom] { zoom(1 / 1.5); });
+    on(actions_->zoomOut, [zoom] { zoom(1.5); });
+    on(actions_->back, [&axis] { axis.back(); });
+    on(actions_->forward, [&axis] { axis.forward(); });
+    connect(actions_->follow, &QAction::toggled, timeline_, &TimelineWidget::setFollowing);
+    on(actions_->light, [this] { setTheme(ThemeKind::Light); });
+    on(actions_->dark, [this] { setTheme(ThemeKind::Dark); });
+    on(actions_->resetLayout, [this] { arrangeDocks(); });
+    on(actions_->run, [this] { startRun(); });
+    on(actions_->pause, [this] {
+        RunController& run = workbench_->run();
+        if (run.state() == SessionState::Paused) run.resume();
+        else run.pause();
+    });
+    on(actions_->stop, [this] { workbench_->run().stop(); });
+    on(actions_->useMeasured, [this] {
+        const traces::Expected<void> done = workbench_->useMeasuredCosts();
+        if (!done.ok()) log_->problem(toQt(done.error().message));
+    });
+    on(actions_->cancelSimulation, [this] { workbench_->simulation().cancel(); });
+    on(actions_->engineCommand, [this] {
+        labDock_->show();
+        auto* field = lab_->findChild<QWidget*>("engineCommand");
+        lab_->ensureWidgetVisible(field);
+        field->setFocus(Qt::ShortcutFocusReason);
+    });
+    on(actions_->keyboard, [this] {
+        KeyboardHelp help(actions_->keys(), this);
+        help.exec();
+    });
+    on(actions_->about, [this] { showAbout(this); });
+    on(actions_->aboutQt, [] { QApplication::aboutQt(); });
+    connect(lab_, &LabPanel::presetChosen, this, [this](const QString& name) {
+        if (!files_->startFromPreset(name)) emit workbench_->document().changed(); // the box goes back to what is
+    });
+    connect(&lab_->runSection(), &RunSection::engineCommandEdited, this, &MainWindow::setEngineCommand);
+}
+
+void MainWindow::connectWorkbench()
+{
+    Workbench& bench = *workbench_;
+    RunController& run = bench.run();
+    connect(&bench.document(), &PlanDocument::titleChanged, this, &MainWindow::showTitle);
+    connect(&bench.document(), &PlanDocument::changed, this, &MainWindow::refreshActions);
+    connect(&bench.document(), &PlanDocument::changed, this, &MainWindow::refreshFigures);
+    connect(&bench.simulation(), &SimulationController::changed, this, &MainWindow::refreshFigures);
+    connect(&bench.simulation(), &SimulationController::problemChanged, this, &MainWindow::showProblem);
+    connect(&bench.simulation(), &SimulationController::busyChanged, this, &MainWindow::refreshActions);
+    connect(&bench, &Workbench::viewChanged, this, &MainWindow::refreshActions);
+    connect(&bench, &Workbench::viewChanged, this, &MainWindow::refreshFigures);
+    connect(&bench, &Workbench::otherChanged, this, &MainWindow::refreshActions);
+    connect(&bench, &Workbench::otherChanged, this, &MainWindow::refreshFigures);
+    connect(&bench.scene(), &TimelineScene::sourcesChanged, this, &MainWindow::refreshFigures);
+
+    connect(&run, &RunController::started, this, [this] {
+        stepsSeen_ = 0;
+        loss_->setTrace(*workbench_->run().trace());
+        timeline_->setFollowing(true);
+    });
+    connect(&run, &RunController::grew, this, [this] {
+        if (workbench_->run().finishedSteps() == stepsSeen_) return;
+        stepsSeen_ = workbench_->run().finishedSteps();
+        loss_->setTrace(*workbench_->run().trace());
+        if (workbench_->run().lastLoss()) lossDock_->show();
+        refreshFigures();
+        runBar_->refresh();
+    });
+    connect(&run, &RunController::progressed, runBar_, &RunBar::refresh);
+    connect(&run, &RunController::stateChanged, this, &MainWindow::showRunState);
+    connect(&run, &RunController::resulted, this, [this] {
+        refreshActions();
+        refreshFigures();
+    });
+    connect(&run, &RunController::failed, log_, &LogPanel::problem);
+    connect(&run, &RunController::warning, log_, &LogPanel::warn);
+    connect(&run, &RunController::note, log_, &LogPanel::note);
+    connect(files_, &FileController::note, log_, &LogPanel::note);
+    connect(files_, &FileController::problem, log_, &LogPanel::problem);
+    connect(&files_->recent(), &RecentFiles::changed, this, &MainWindow::fillRecentMenu);
+    connect(log_, &LogPanel::problemsChanged, this,
+            [this](int count) { logDock_->setWindowTitle(tr("Problems and log (%n)", nullptr, count)); });
+}
+
+void MainWindow::connectTimeline()
+{
+    memory_->setMargins(timeline_->headerWidth(), timeline_->rightMargin());
+    overview_->setMargins(timeline_->headerWidth(), timeline_->rightMargin());
+    connect(timeline_, &TimelineWidget::hoverTimeChanged, memory_, &MemoryPlot::setHoverTime);
+    connect(memory_, &MemoryPlot::hoverTimeChanged, timeline_, &TimelineWidget::setHoverTime);
+    const auto stopFollowing = [this] { timeline_->setFollowing(false); };
+    connect(memory_, &MemoryPlot::movedByUser, this, stopFollowing);
+    connect(overview_, &OverviewStrip::movedByUser, this, stopFollowing);
+    connect(timeline_, &TimelineWidget::followingChanged, actions_->follow, &QAction::setChecked);
+    connect(timeline_, &TimelineWidget::selectionChanged, this, &MainWindow::tellSelection);
+    connect(timeline_, &TimelineWidget::measurementChanged, this, [this](const std::optional<traces::Interval>& span) {
+        statusBar()->showMessage(span ? tr("measured: %1").arg(toQt(traces::formatDuration(span->length()))) : QString());
+    });
+    connect(&workbench_->scene().axis(), &TimeAxis::historyChanged, this, [this] {
+        actions_->back->setEnabled(workbench_->scene().axis().canGoBack());
+        actions_->forward->setEnabled(workbench_->scene().axis().canGoForward());
+    });
+}
+
+void MainWindow::tellSelection(const TimelineItem& item)
+{
+    selection_->showDetails(detailsOf(workbench_->scene(), item));
+    if (item.none()) {
+        memory_->setRank(std::nullopt);
+        return;
+    }
+    const traces::Trace& trace = workbench_->scene().trace(item.source);
+    const bool slice = item.kind == TimelineItem::Kind::Slice;
+    memory_->setRank(slice ? trace.lane(item.slice.lane).info().rank : item.gap.rank);
+    if (slice && workbench_->otherSource() == item.source) figures_->showStepOf(trace.slice(item.slice).step);
+}
+
+void MainWindow::setTheme(ThemeKind kind)
+{
+    theme_ = Theme::of(kind);
+    applyTheme(*qApp, theme_);
+    setStyleSheet(windowStyle(theme_));
+    overview_->setTheme(theme_);
+    timeline_->setTheme(theme_);
+    memory_->setTheme(theme_);
+    loss_->setTheme(theme_);
+    log_->setTheme(theme_);
+    actions_->setTheme(theme_);
+    setWindowIcon(icon(Symbol::Program, theme_));
+    settings_.setValue(kThemeKey, themeText(kind));
+}
+
+void MainWindow::setEngineCommand(const QString& prefix)
+{
+    settings_.setValue(kCommandKey, prefix);
+    workbench_->run().setCommand(workerCommand(prefix, programFolder_));
+}
+
+void MainWindow::startRun()
+{
+    const traces::Expected<void> started = workbench_->startRun();
+    if (!started.ok()) log_->problem(toQt(started.error().message));
+}
+
+void MainWindow::showRunState()
+{
+    const RunController& run = workbench_->run();
+    const SessionState state = run.state();
+    if (engine::finished(state)) {
+        log_->note(tr("Run %1: %2.").arg(toQt(engine::stateText(state)), run.label()));
+        refreshFigures();
+    }
+    actions_->pause->setText(state == SessionState::Paused ? tr("Res&ume") : tr("&Pause"));
+    actions_->stop->setText(state == SessionState::Stopping ? tr("Force &stop") : tr("&Stop"));
+    refreshActions();
+}
+
+void MainWindow::refreshFigures()
+{
+    figures_->refresh();
+    QStringList labels;
+    QStringList clocks;
+    for (const TraceSource& source : workbench_->scene().sources()) {
+        labels << toQt(traces::labelText(source.trace->info.label));
+        const QString clock = toQt(traces::clockText(source.trace->info.clock));
+        if (!clocks.contains(clock)) clocks << clock;
+    }
+    traceLabel_->setText(labels.join(QStringLiteral(" + ")));
+    clockLabel_->setText(clocks.isEmpty() ? QString() : tr("clock: %1").arg(clocks.join(QStringLiteral(", "))));
+}
+
+void MainWindow::refreshActions()
+{
+    const Workbench& bench = *workbench_;
+    const RunController& run = bench.run();
+    const QString obstacle = whyNotRunnable(bench.document().plan());
+    WindowActions::setAvailable(*actions_->run, !run.active() && obstacle.isEmpty(), run.active() ? tr("A run is going on.") : obstacle);
+    const bool mayPause = run.state() == SessionState::Running || run.state() == SessionState::Paused;
+    WindowActions::setAvailable(*actions_->pause, mayPause, tr("Nothing runs that could be paused."));
+    WindowActions::setAvailable(*actions_->stop, run.active(), tr("Nothing runs."));
+    const QString noCosts = bench.whyNoMeasuredCosts();
+    WindowActions::setAvailable(*actions_->useMeasured, noCosts.isEmpty(), noCosts);
+    WindowActions::setAvailable(*actions_->cancelSimulation, bench.simulation().busy(), tr("No simulation is at work."));
+    WindowActions::setAvailable(*actions_->closeTrace, bench.other() && !run.active(), tr("There is no trace beside the simulated one, or it still grows."));
+    for (QAction* view : actions_->views->actions()) {
+        view->setChecked(view->data().toInt() == static_cast<int>(bench.view()));
+        WindowActions::setAvailable(*view, bench.other() != nullptr, tr("There is only the simulated trace."));
+    }
+    runBar_->refresh();
+}
+
+void MainWindow::showTitle()
+{
+    setWindowTitle(tr("%1[*] – Stagecraft").arg(workbench_->document().title()));
+    setWindowModified(workbench_->document().modified());
+}
+
+void MainWindow::showProblem()
+{
+    const QString& problem = workbench_->simulation().problem();
+    banner_->setText(problem.isEmpty() ? QString() : tr("Not simulated: %1. The timeline shows the last plan that could be.").arg(problem));
+    banner_->setVisible(!problem.isEmpty());
+    refreshActions();
+}
+
+void MainWindow::restore()
+{
+    const QByteArray geometry = settings_.value(kGeometryKey).toByteArray();
+    if (geometry.isEmpty() || !restoreGeometry(geometry)) resize(1280, 800);
+    const QByteArray state = settings_.value(kStateKey).toByteArray();
+    if (!state.isEmpty()) restoreState(state, kStateVersion);
+}
+
+void MainWindow::closeEvent(QCloseEvent* event)
+{
+    if (!files_->mayDiscard()) {
+        event->ignore();
+        return;
+    }
+    settings_.setValue(kGeometryKey, saveGeometry());
+    settings_.setValue(kStateKey, saveState(kStateVersion));
+    workbench_->run().session().shutDown(); // ends beside the last events of the window; the destructor waits for it
+    event->accept();
+}
+
+} // namespace stagecraft::ui

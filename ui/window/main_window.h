@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The window: builds the panels and connects them to the workbench. What they show and do is in their own classes.
+//
+//   +------+---------------------------------+-----------+
+//   | run bar                                            |
+//   +------+---------------------------------+-----------+
+//   | lab  | overview                        | selection |
+//   |      | timeline                        | figures   |
+//   |      | memory                          |           |
+//   +------+---------------------------------+-----------+
+//   | problems and log                  | loss           |
+//   +------+---------------------------------+-----------+
+//
+// Closing it during a run ends the engine; it asks only for unsaved changes of the plan.
+#pragma once
+
+#include "ui/theme/theme.h"
+#include "ui/window/file_controller.h"
+#include "ui/window/workbench.h"
+
+#include <QMainWindow>
+
+#include <memory>
+#include <optional>
+
+class QDockWidget;
+class QSettings;
+class QLabel;
+
+namespace stagecraft::ui {
+
+class FiguresPanel;
+class LabPanel;
+class LogPanel;
+class LossPlot;
+class MemoryPlot;
+class OverviewStrip;
+class RunBar;
+class SelectionPanel;
+class TimelineWidget;
+struct WindowActions;
+
+struct WindowOptions {
+    QString programFolder;                // where stagecraft-cli lies
+    std::optional<ThemeKind> theme;       // else the settings', else light
+    std::optional<FileDialogs> dialogs;   // else real ones
+};
+
+class MainWindow : public QMainWindow {
+    Q_OBJECT
+public:
+    // The settings must outlive the window.
+    MainWindow(QSettings& settings, const WindowOptions& options);
+    ~MainWindow() override;
+
+    [[nodiscard]] Workbench& workbench() { return *workbench_; }
+    [[nodiscard]] FileController& files() { return *files_; }
+    [[nodiscard]] WindowActions& actions() { return *actions_; }
+    [[nodiscard]] TimelineWidget& timeline() { return *timeline_; }
+    [[nodiscard]] LogPanel& log() { return *log_; }
+    [[nodiscard]] FiguresPanel& figures() { return *figures_; }
+    [[nodiscard]] const Theme& theme() const { return theme_; }
+
+    void setTheme(ThemeKind kind);
+    void startRun();
+
+protected:
+    void closeEvent(QCloseEvent* event) override;
+
+private:
+    QWidget* buildCentre();
+    QDockWidget* addDock(const QString& title, const char* name, QWidget* content, Qt::DockWidgetArea area);
+    void buildDocks();
+    void buildStatusBar();
+    void arrangeDocks();
+    void connectActions();
+    void connectWorkbench();
+    void connectTimeline();
+    void fillPresetMenu();
+    void fillRecentMenu();
+    void restore();
+
+    void showTitle();
+    void showProblem();
+    void showRunState();
+    void refreshFigures();
+    void refreshActions();
+    void setEngineCommand(const QString& prefix);
+    void tellSelection(const TimelineItem& item);
+
+    QSettings& settings_;
+    QString programFolder_;
+    Theme theme_;
+    std::unique_ptr<Workbench> workbench_;
+    FileController* files_ = nullptr;
+    std::unique_ptr<WindowActions> actions_;
+
+    RunBar* runBar_ = nullptr;
+    LabPanel* lab_ = nullptr;
+    OverviewStrip* overview_ = nullptr;
+    TimelineWidget* timeline_ = nullptr;
+    MemoryPlot* memory_ = nullptr;
+    QLabel* banner_ = nullptr;
+    SelectionPanel* selection_ = nullptr;
+    FiguresPanel* figures_ = nullptr;
+    LogPanel* log_ = nullptr;
+    LossPlot* loss_ = nullptr;
+    QDockWidget* labDock_ = nullptr;
+    QDockWidget* selectionDock_ = nullptr;
+    QDockWidget* figuresDock_ = nullptr;
+    QDockWidget* logDock_ = nullptr;
+    QDockWidget* lossDock_ = nullptr;
+    QLabel* traceLabel_ = nullptr;
+    QLabel* clockLabel_ = nullptr;
+    int stepsSeen_ = 0; // of the run, to do things once a step
+};
+
+} // namespace stagecraft::ui

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/window/selection_panel.h"
+
+#include <QLabel>
+#include <QVBoxLayout>
+
+namespace stagecraft::ui {
+
+SelectionPanel::SelectionPanel(QWidget* parent) : QWidget(parent), title_(new QLabel), lines_(new QLabel)
+{
+    QFont bold = title_->font();
+    bold.setBold(true);
+    title_->setFont(bold);
+    title_->setWordWrap(true);
+    title_->setObjectName("selectionTitle");
+    title_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    lines_->setWordWrap(true);
+    lines_->setObjectName("selectionLines");
+    lines_->setTextFormat(Qt::RichText);
+    lines_->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+    lines_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(10, 8, 10, 8);
+    layout->setSpacing(4);
+    layout->addWidget(title_);
+    layout->addWidget(lines_, 1);
+    showDetails({});
+}
+
+QString SelectionPanel::title() const { return title_->text(); }
+QSize SelectionPanel::sizeHint() const { return {360, 190}; }
+
+void SelectionPanel::showDetails(const ItemDetails& details)
+{
+    if (details.title.isEmpty()) {
+        title_->setText(tr("Nothing is selected"));
+        lines_->setText(tr("Click a block or a bubble to see its times, what it waits for and what waits for it. "
+                           "<b>.</b> and <b>,</b> go from block to block; <b>?</b> shows all keys."));
+    } else {
+        title_->setText(details.title);
+        QString html = QStringLiteral("<table cellspacing='0' cellpadding='1'>");
+        for (const auto& [name, value] : details.lines)
+            html += QStringLiteral("<tr><td style='padding-right:10px'>%1</td><td>%2</td></tr>").arg(name.toHtmlEscaped(), value.toHtmlEscaped());
+        lines_->setText(html + QStringLiteral("</table>"));
+    }
+}
+
+} // namespace stagecraft::ui

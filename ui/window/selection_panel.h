@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Details of the selected block or bubble; without one, how to select.
+#pragma once
+
+#include "ui/window/item_details.h"
+
+#include <QWidget>
+
+class QLabel;
+
+namespace stagecraft::ui {
+
+class SelectionPanel : public QWidget {
+    Q_OBJECT
+public:
+    explicit SelectionPanel(QWidget* parent = nullptr);
+
+    void showDetails(const ItemDetails& details);
+    [[nodiscard]] QString title() const;
+    QSize sizeHint() const override;
+
+private:
+    QLabel* title_;
+    QLabel* lines_;
+};
+
+} // namespace stagecraft::ui

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/window/simulation_controller.h"
+
+#include "engine/plan/plan_json.h"
+#include "engine/simulate/simulate.h"
+#include "ui/bridge/text.h"
+
+namespace stagecraft::ui {
+namespace {
+
+using traces::Expected;
+
+// What decides over the simulation; a changed name or learning rate needs no other one.
+bool simulateAlike(const engine::Plan& a, const engine::Plan& b)
+{
+    return a.model == b.model && a.partition == b.partition && a.pipeline == b.pipeline && a.costs == b.costs &&
+           a.name == b.name;
+}
+
+} // namespace
+
+Expected<Simulation> simulatePlan(const engine::Plan& plan)
+{
+    const Expected<engine::Schedule> schedule = scheduleOf(plan);
+    if (!schedule.ok()) return schedule.error();
+    Expected<engine::CostTable> costs = costsOf(plan);
+    if (!costs.ok()) return costs.error();
+    Expected<traces::Trace> trace = engine::simulate(schedule.value(), costs.value());
+    if (!trace.ok()) return trace.error();
+    Expected<traces::StepFigures> figures = traces::stepFigures(trace.value(), traces::Step{0});
+    if (!figures.ok()) return figures.error();
+    traces::Trace& made = trace.value();
+    made.info.planJson = engine::writePlan(plan);
+    const engine::ScheduleFamily* family = engine::findFamily(plan.pipeline.schedule);
+    const std::string title = family ? family->title : plan.pipeline.schedule;
+    made.info.title = plan.name.empty() ? title : plan.name + ", " + title;
+    return Simulation{std::make_shared<const traces::Trace>(std::move(made)), std::move(figures).value(),
+                      std::move(costs).value()};
+}
+
+SimulationController::SimulationController(QObject* parent) : QObject(parent)
+{
+    connect(&job_, &JobLane::busyChanged, this, &SimulationController::busyChanged);
+}
+
+void SimulationController::setPlan(const engine::Plan& plan)
+{
+    if (plan_ && simulateAlike(*plan_, plan)) return;
+    plan_ = plan;
+    const long long actions = 2LL * plan.stages() * plan.pipeline.microbatches;
+    if (actions <= kDirectActions) {
+        job_.cancel();
+        take(simulatePlan(plan));
+        return;
+    }
+    job_.start([plan](JobControl&) { return simulatePlan(plan); },
+               [this](Expected<Simulation> result) { take(std::move(result)); });
+}
+
+void SimulationController::cancel()
+{
+    if (!job_.busy()) return;
+    job_.cancel();
+    plan_.reset(); // the same plan may be asked for again
+    setProblem(tr("The simulation was cancelled; change a control to start it again."));
+}
+
+void SimulationController::take(Expected<Simulation> result)
+{
+    if (!result.ok()) {
+        setProblem(toQt(result.error().message));
+        return;
+    }
+    simulation_ = std::move(result).value();
+    setProblem({});
+    emit changed();
+}
+
+void SimulationController::setProblem(const QString& problem)
+{
+    if (problem == problem_) return;
+    problem_ = problem;
+    emit problemChanged();
+}
+
+} // namespace stagecraft::ui

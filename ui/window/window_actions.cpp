@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/window/window_actions.h"
+
+#include "ui/window/icons.h"
+#include "ui/window/workbench.h"
+
+#include <QMainWindow>
+#include <QMenuBar>
+#include <QUndoStack>
+
+namespace stagecraft::ui {
+namespace {
+
+QString tr(const char* text) { return QObject::tr(text); }
+
+constexpr const char* kTipProperty = "stagecraftTip";
+
+} // namespace
+
+QAction* WindowActions::add(QMenu& menu, const QString& text, const QKeySequence& key, const QString& tip)
+{
+    QAction* action = menu.addAction(text);
+    action->setShortcut(key);
+    action->setProperty(kTipProperty, tip);
+    setAvailable(*action, true, {});
+    all_.push_back(action);
+    return action;
+}
+
+void WindowActions::setAvailable(QAction& action, bool available, const QString& reasonIfNot)
+{
+    action.setEnabled(available);
+    QString tip = action.property(kTipProperty).toString();
+    action.setStatusTip(available ? tip : reasonIfNot);
+    if (!action.shortcut().isEmpty()) tip += QStringLiteral(" (%1)").arg(action.shortcut().toString(QKeySequence::NativeText));
+    action.setToolTip(available ? tip : tip + "\n\n" + reasonIfNot);
+}
+
+WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack) : window_(window)
+{
+    QMenuBar& bar = *window.menuBar();
+    QMenu& file = *bar.addMenu(tr("&File"));
+    file.setToolTipsVisible(true);
+    presetMenu = file.addMenu(tr("&New from preset"));
+    presetMenu->setToolTipsVisible(true);
+    open = add(file, tr("&Open plan…"), QKeySequence::Open, tr("Opens a plan file."));
+    recentMenu = file.addMenu(tr("Open &recent"));
+    save = add(file, tr("&Save plan"), QKeySequence::Save, tr("Writes the plan to its file."));
+    saveAs = add(file, tr("Save plan &as…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S), tr("Writes the plan to another file."));
+    file.addSeparator();
+    openTrace = add(file, tr("Open &trace…"), QKeySequence(Qt::CTRL | Qt::Key_T), tr("Shows a trace that was written earlier."));
+    closeTrace = add(file, tr("&Close trace"), QKeySequence(Qt::CTRL | Qt::Key_W), tr("Removes the measured or opened trace from the timeline."));
+    QMenu& exports = *file.addMenu(tr("&Export"));
+    exports.setToolTipsVisible(true);
+    exportShown = add(exports, tr("Timeline as &shown…"), QKeySequence(Qt::CTRL | Qt::Key_E), tr("Draws what the timeline shows now into a PNG, SVG or PDF file."));
+    exportWhole = add(exports, tr("&Whole timeline…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_E), tr("Draws all of the timeline into a PNG, SVG or PDF file."));
+    exportTrace = add(exports, tr("&Trace…"), {}, tr("Writes the trace as Chrome JSON (for Perfetto), as a CSV table or as a Stagecraft trace."));
+    file.addSeparator();
+    quit = add(file, tr("&Quit"), QKeySequence(Qt::CTRL | Qt::Key_Q), tr("Ends the program; a run that is going on is stopped."));
+
+    QMenu& edit = *bar.addMenu(tr("&Edit"));
+    undo = stack.createUndoAction(&window, tr("&Undo"));
+    redo = stack.createRedoAction(&window, tr("&Redo"));
+    undo->setShortcut(QKeySequence::Undo);
+    redo->setShortcut(QKeySequence::Redo);
+    for (QAction* action : {undo, redo}) {
+        edit.addAction(action);
+        all_.push_back(action);
+    }
+
+    QMenu& view = *bar.addMenu(tr("&View"));
+    view.setToolTipsVisible(true);
+    views = new QActionGroup(&window);
+    const auto addView = [&](const QString& text, Qt::Key key, const QString& tip, ViewKind kind) {
+        QAction* action = add(view, text, QKeySequence(Qt::CTRL | key), tip);
+        action->setCheckable(true);
+        action->setData(static_cast<int>(kind));
+        views->addAction(action);
+    };
+    addView(tr("&Stacked"), Qt::Key_1, tr("Shows the simulated trace above the measured one."), ViewKind::Stacked);
+    addView(tr("&Overlaid"), Qt::Key_2, tr("Lays the simulated trace as outlines over the measured one."), ViewKind::Overlaid);
+    addView(tr("S&imulated only"), Qt::Key_3, tr("Shows the simulated trace alone."), ViewKind::SimulatedOnly);
+    addView(tr("&Measured only"), Qt::Key_4, tr("Shows the measured or opened trace alone."), ViewKind::OtherOnly);
+    view.addSeparator();
+    fitAll = add(view, tr("&Fit all"), QKeySequence(Qt::CTRL | Qt::Key_0), tr("Shows all of the timeline."));
+    zoomIn = add(view, tr("Zoom &in"), QKeySequence::ZoomIn, tr("Looks closer at the middle of the timeline."));
+    zoomOut = add(view, tr("Zoom o&ut"), QKeySequence::ZoomOut, tr("Shows more of the timeline."));
+    back = add(view, tr("&Back"), QKeySequence(Qt::ALT | Qt::Key_Left), tr("Goes back to the part of the timeline shown before."));
+    forward = add(view, tr("F&orward"), QKeySequence(Qt::ALT | Qt::Key_Right), tr("Undoes going back."));
+    follow = add(view, tr("Fo&llow"), QKeySequence(Qt::CTRL | Qt::Key_L), tr("Keeps the newest moment of a live run in sight."));
+    follow->setCheckable(true);
+    view.addSeparator();
+    panelMenu = view.addMenu(tr("&Panels"));
+    QMenu& theme = *view.addMenu(tr("&Theme"));
+    light = add(theme, tr("&Light"), {}, tr("Dark on light."));
+    dark = add(theme, tr("&Dark"), {}, tr("Light on dark."));
+    auto* themes = new QActionGroup(&window);
+    for (QAction* action : {light, dark}) {
+        action->setCheckable(true);
+        themes->addAction(action);
+    }
+    resetLayout = add(view, tr("&Reset panels"), {}, tr("Puts all panels back where they were at first."));
+
+    QMenu& runMenu = *bar.addMenu(tr("&Run"));
+    runMenu.setToolTipsVisible(true);
+    run = add(runMenu, tr("&Run"), QKeySequence(Qt::Key_F5), tr("Really trains the plan's model on this schedule."));
+    pause = add(runMenu, tr("&Pause"), QKeySequence(Qt::Key_F6), tr("Halts every rank between two actions; nothing is lost."));
+    stop = add(runMenu, tr("&Stop"), QKeySequence(Qt::SHIFT | Qt::Key_F5), tr("Ends the run; what it did until now stays."));
+    runMenu.addSeparator();
+    useMeasured = add(runMenu, tr("&Use measured times"), QKeySequence(Qt::CTRL | Qt::Key_M),
+                      tr("Takes the run's measured times over as the plan's costs and lays the new simulation over the run."));
+    cancelSimulation = add(runMenu, tr("&Cancel simulation"), {}, tr("Gives up a long simulation; the last one stays."));
+    runMenu.addSeparator();
+    engineCommand = add(runMenu, tr("&Engine command…"), {}, tr("Goes to the field that says which engine runs, here or on another host."));
+
+    QMenu& help = *bar.addMenu(tr("&Help"));
+    keyboard = add(help, tr("&Keyboard"), QKeySequence(Qt::Key_Question), tr("Shows all keys."));
+    keyboard->setShortcuts({QKeySequence(Qt::Key_Question), QKeySequence(Qt::SHIFT | Qt::Key_Question), QKeySequence(Qt::Key_F1)});
+    about = add(help, tr("&About Stagecraft"), {}, tr("Version and licences."));
+    aboutQt = add(help, tr("About &Qt"), {}, tr("The toolkit of this window."));
+
+    const std::pair<QAction*, const char*> names[] = {
+        {open, "open"}, {save, "save"}, {saveAs, "saveAs"}, {openTrace, "openTrace"}, {closeTrace, "closeTrace"},
+        {exportShown, "exportShown"}, {exportWhole, "exportWhole"}, {exportTrace, "exportTrace"}, {quit, "quit"},
+        {undo, "undo"}, {redo, "redo"}, {fitAll, "fitAll"}, {follow, "follow"}, {light, "light"}, {dark, "dark"},
+        {run, "run"}, {pause, "pause"}, {stop, "stop"}, {useMeasured, "useMeasured"}, {keyboard, "keyboard"}};
+    for (const auto& [action, name] : names) action->setObjectName(name);
+}
+
+void WindowActions::setTheme(const Theme& theme)
+{
+    run->setIcon(icon(Symbol::Run, theme));
+    pause->setIcon(icon(Symbol::Pause, theme));
+    stop->setIcon(icon(Symbol::Stop, theme));
+    follow->setIcon(icon(Symbol::Follow, theme));
+    useMeasured->setIcon(icon(Symbol::Measured, theme));
+    (theme.kind == ThemeKind::Dark ? dark : light)->setChecked(true);
+}
+
+std::vector<std::pair<QString, QString>> WindowActions::keys() const
+{
+    std::vector<std::pair<QString, QString>> keys;
+    for (const QAction* action : all_) {
+        if (action->shortcut().isEmpty()) continue;
+        QString text = action->text();
+        text.remove('&');
+        text.remove(QStringLiteral("…"));
+        keys.emplace_back(text, action->shortcut().toString(QKeySequence::NativeText));
+    }
+    return keys;
+}
+
+} // namespace stagecraft::ui
