@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The desktop program. Here alone the environment is read: whether there is a display.
+#include "app/desktop/options.h"
+#include "app/desktop/render.h"
+#include "app/desktop/screenshot.h"
+#include "app/desktop/sources.h"
+#include "ui/bridge/text.h"
+#include "ui/window/log_panel.h"
+#include "ui/window/main_window.h"
+
+#include <QApplication>
+#include <QSettings>
+#include <QTemporaryDir>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+namespace stagecraft::desktop {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr const char* kFirstPlan = "gpt-small"; // can be simulated and run on any machine
+
+int fail(const QString& text)
+{
+    std::fprintf(stderr, "stagecraft: %s\n", qPrintable(text));
+    return kFailed;
+}
+
+constexpr const char* kNoDisplay = "there is no display to open a window on; draw the window into a file with --screenshot "
+                                   "OUT.png, or use stagecraft-cli";
+
+// Qt ends the program with an abort when it cannot open a display that the environment names.
+void endWithoutDisplay(QtMsgType type, const QMessageLogContext&, const QString& text)
+{
+    if (type != QtFatalMsg) return;
+    std::fprintf(stderr, "stagecraft: %s\n(%s)\n", kNoDisplay, qPrintable(text));
+    std::_Exit(kFailed);
+}
+
+bool isSet(const char* name)
+{
+    const char* value = std::getenv(name);
+    return value && *value;
+}
+
+std::unique_ptr<QApplication> makeApplication(int& argc, char** argv)
+{
+    const QtMessageHandler before = qInstallMessageHandler(endWithoutDisplay);
+    auto application = std::make_unique<QApplication>(argc, argv);
+    qInstallMessageHandler(before);
+    QApplication::setApplicationName("stagecraft");
+    QApplication::setOrganizationName("stagecraft");
+    QApplication::setApplicationDisplayName("Stagecraft");
+    QApplication::setApplicationVersion(STAGECRAFT_VERSION);
+    return application;
+}
+
+traces::Expected<void> openWhatIsNamed(ui::MainWindow& window, const WindowCommand& command)
+{
+    ui::Workbench& bench = window.workbench();
+    const QString name = command.plan.isEmpty() ? QString(kFirstPlan) : command.plan;
+    traces::Expected<engine::Plan> plan = planOf(name);
+    if (!plan.ok()) return plan.error();
+    if (namesPreset(name)) bench.document().startFrom(std::move(plan).value());
+    else if (auto opened = bench.document().open(name); !opened.ok()) return opened;
+    else window.files().recent().add(name);
+    if (command.trace.isEmpty()) return {};
+    return bench.openTrace(command.trace);
+}
+
+int runWindow(const WindowCommand& command)
+{
+    const bool picture = !command.screenshot.isEmpty();
+    // A picture looks the same whatever the user's layout is, and leaves that as it is.
+    const QTemporaryDir scratch;
+    std::unique_ptr<QSettings> settings = picture
+                                              ? std::make_unique<QSettings>(scratch.filePath("stagecraft.ini"), QSettings::IniFormat)
+                                              : std::make_unique<QSettings>();
+    ui::MainWindow window(*settings, {.programFolder = QApplication::applicationDirPath(), .theme = command.theme, .dialogs = {}});
+    if (picture) window.resize(command.size);
+    if (const traces::Expected<void> opened = openWhatIsNamed(window, command); !opened.ok()) {
+        if (picture) return fail(ui::toQt(opened.error().message));
+        window.log().problem(ui::toQt(opened.error().message));
+    }
+    window.show();
+    std::unique_ptr<Screenshot> screenshot;
+    if (picture) screenshot = std::make_unique<Screenshot>(window, command);
+    if (command.run) {
+        window.startRun();
+        if (picture && !window.workbench().run().active())
+            return fail(QObject::tr("the plan cannot be run: %1").arg(ui::whyNotRunnable(window.workbench().document().plan())));
+    }
+    return QApplication::exec();
+}
+
+int start(int argc, char** argv)
+{
+    const auto command = readCommandLine(argc, argv);
+    if (const auto* done = std::get_if<Done>(&command)) return done->exitCode;
+    const auto* window = std::get_if<WindowCommand>(&command);
+    const bool needsDisplay = window && window->screenshot.isEmpty();
+    if (!isSet("QT_QPA_PLATFORM")) {
+        if (needsDisplay && !isSet("DISPLAY") && !isSet("WAYLAND_DISPLAY")) return fail(kNoDisplay);
+        if (!needsDisplay) qputenv("QT_QPA_PLATFORM", "offscreen");
+    }
+    const std::unique_ptr<QApplication> application = makeApplication(argc, argv);
+    if (window) return runWindow(*window);
+    const traces::Expected<void> drawn = render(std::get<RenderCommand>(command));
+    return drawn.ok() ? 0 : fail(ui::toQt(drawn.error().message));
+}
+
+} // namespace
+} // namespace stagecraft::desktop
+
+int main(int argc, char** argv) { return stagecraft::desktop::start(argc, argv); }

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/desktop/options.h"
+
+#include "ui/bridge/text.h"
+
+#include <CLI/CLI.hpp>
+
+#include <charconv>
+#include <map>
+
+namespace stagecraft::desktop {
+namespace {
+
+constexpr int kWrongUse = 2;
+constexpr int kMostPixels = 16384;
+
+std::optional<int> wholeNumber(std::string_view text)
+{
+    int value = 0;
+    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (fault != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return value;
+}
+
+std::optional<QSize> sizeOf(const std::string& text)
+{
+    const auto cross = text.find('x');
+    if (cross == std::string::npos) return std::nullopt;
+    const auto width = wholeNumber(std::string_view(text).substr(0, cross));
+    const auto height = wholeNumber(std::string_view(text).substr(cross + 1));
+    if (!width || !height || *width < 320 || *height < 240 || *width > kMostPixels || *height > kMostPixels) return std::nullopt;
+    return QSize(*width, *height);
+}
+
+std::optional<PictureTime> pictureTimeOf(const std::string& text)
+{
+    if (text == "end") return PictureTime{};
+    if (!text.starts_with("step:")) return std::nullopt;
+    const auto step = wholeNumber(std::string_view(text).substr(5));
+    if (!step || *step < 0) return std::nullopt;
+    return PictureTime{*step};
+}
+
+CLI::Validator checkedBy(bool (*good)(const std::string&), const std::string& what)
+{
+    return CLI::Validator([good, what](std::string& text) { return good(text) ? std::string() : "\"" + text + "\" is not allowed; " + what; }, "");
+}
+
+} // namespace
+
+std::variant<WindowCommand, RenderCommand, Done> readCommandLine(int argc, char** argv)
+{
+    CLI::App program("Stagecraft: plan a pipeline, simulate it, run it, watch it", "stagecraft");
+    program.set_version_flag("--version", "stagecraft " STAGECRAFT_VERSION);
+    program.footer("Example: stagecraft --plan gpt-small --run --screenshot window.png --screenshot-at step:2");
+
+    const std::map<std::string, ui::ThemeKind> themes{{"light", ui::ThemeKind::Light}, {"dark", ui::ThemeKind::Dark}};
+    std::string plan;
+    std::string trace;
+    std::string theme;
+    std::string screenshot;
+    std::string size = "1280x800";
+    std::string at = "end";
+    bool run = false;
+    program.add_option("--plan", plan, "Plan file, or the name of a preset");
+    program.add_option("--trace", trace, "Trace file to show")->check(CLI::ExistingFile);
+    program.add_option("--theme", theme, "light or dark")->check(CLI::IsMember({"light", "dark"}));
+    CLI::Option* picture = program.add_option("--screenshot", screenshot, "Draw the window into this PNG file and end; needs no display");
+    program.add_option("--size", size, "Size of the window, such as 1280x800")
+        ->check(checkedBy([](const std::string& text) { return sizeOf(text).has_value(); }, "write WIDTHxHEIGHT, 320x240 to 16384x16384"));
+    program.add_flag("--run", run, "Run the plan at once");
+    program.add_option("--screenshot-at", at, "With --run: step:K (in the midst of step K, from 0) or end")
+        ->check(checkedBy([](const std::string& text) { return pictureTimeOf(text).has_value(); }, "write step:K or end"))
+        ->needs(picture);
+
+    CLI::App* render = program.add_subcommand("render", "Draw the timeline of a plan or trace into a picture; needs no display");
+    render->footer("Example: stagecraft render gpt-small timeline.svg");
+    std::string source;
+    std::string out;
+    std::string renderTheme;
+    int width = RenderCommand{}.width;
+    render->add_option("SOURCE", source, "Plan file, preset or trace")->required();
+    render->add_option("OUT", out, "Picture to write: .png, .svg or .pdf")->required();
+    render->add_option("--theme", renderTheme, "light or dark")->check(CLI::IsMember({"light", "dark"}));
+    render->add_option("--width", width, "Width of the picture")->check(CLI::Range(320, kMostPixels));
+
+    try {
+        program.parse(argc, argv);
+    } catch (const CLI::ParseError& end) {
+        return Done{program.exit(end) == 0 ? 0 : kWrongUse};
+    }
+    const auto themeOf = [&](const std::string& name) {
+        return name.empty() ? std::optional<ui::ThemeKind>() : themes.at(name);
+    };
+    if (render->parsed()) return RenderCommand{ui::toQt(source), ui::toQt(out), themeOf(renderTheme), width};
+    return WindowCommand{ui::toQt(plan), ui::toQt(trace), themeOf(theme), ui::toQt(screenshot), *sizeOf(size), run, *pictureTimeOf(at)};
+}
+
+} // namespace stagecraft::desktop

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The command line of the desktop program.
+#pragma once
+
+#include "ui/theme/theme.h"
+
+#include <QSize>
+#include <QString>
+
+#include <optional>
+#include <string>
+#include <variant>
+
+namespace stagecraft::desktop {
+
+// When the picture of a run is taken: in the midst of a step, or once the run is over.
+struct PictureTime {
+    std::optional<int> step; // nullopt: at the end
+};
+
+struct WindowCommand {
+    QString plan;  // file or preset; empty: the first preset with a model
+    QString trace; // file
+    std::optional<ui::ThemeKind> theme;
+    QString screenshot; // file; empty: the window is shown
+    QSize size{1280, 800};
+    bool run = false;
+    PictureTime at;
+};
+
+struct RenderCommand {
+    QString source; // plan file, preset or trace
+    QString out;
+    std::optional<ui::ThemeKind> theme;
+    int width = 1600;
+};
+
+// Done: help or version was printed, or the use was wrong; then with the exit code.
+struct Done {
+    int exitCode = 0;
+};
+
+std::variant<WindowCommand, RenderCommand, Done> readCommandLine(int argc, char** argv);
+
+} // namespace stagecraft::desktop

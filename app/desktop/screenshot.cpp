@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/desktop/screenshot.h"
+
+#include "ui/window/main_window.h"
+
+#include <QCoreApplication>
+#include <QPixmap>
+
+#include <cstdio>
+
+namespace stagecraft::desktop {
+
+Screenshot::Screenshot(ui::MainWindow& window, const WindowCommand& command) : window_(window), command_(command)
+{
+    ui::Workbench& bench = window.workbench();
+    // Queued: the panels have drawn what the signal told before the picture is taken.
+    connect(&bench.simulation(), &ui::SimulationController::changed, this, &Screenshot::check, Qt::QueuedConnection);
+    connect(&bench.simulation(), &ui::SimulationController::problemChanged, this, &Screenshot::check, Qt::QueuedConnection);
+    connect(&bench.run(), &ui::RunController::grew, this, &Screenshot::check, Qt::QueuedConnection);
+    connect(&bench.run(), &ui::RunController::stateChanged, this, &Screenshot::check, Qt::QueuedConnection);
+    connect(&bench.run(), &ui::RunController::failed, this, [this](const QString& text) { failure_ = text; });
+    QMetaObject::invokeMethod(this, &Screenshot::check, Qt::QueuedConnection);
+}
+
+bool Screenshot::stepIsHalfDone(int step) const
+{
+    const ui::Workbench& bench = window_.workbench();
+    if (!bench.otherSource()) return false;
+    const ui::StepTable& steps = bench.scene().steps(*bench.otherSource());
+    if (steps.find(traces::Step{step + 1})) return true;
+    const ui::StepPlace* now = steps.find(traces::Step{step});
+    if (!now) return false;
+    const ui::StepPlace* before = steps.find(traces::Step{step - 1});
+    const traces::Trace* simulated = bench.simulation().simulation().trace.get();
+    const std::size_t whole = before ? before->slices : simulated ? simulated->sliceCount() : 0;
+    return 2 * now->slices >= whole;
+}
+
+void Screenshot::check()
+{
+    if (done_) return;
+    const ui::Workbench& bench = window_.workbench();
+    if (!command_.run) {
+        if (!bench.simulation().busy()) take();
+        return;
+    }
+    const engine::SessionState state = bench.run().state();
+    if (state == engine::SessionState::Failed) {
+        fail(failure_);
+        return;
+    }
+    const bool over = engine::finished(state);
+    if (over || (command_.at.step && stepIsHalfDone(*command_.at.step))) take();
+}
+
+void Screenshot::take()
+{
+    done_ = true;
+    // What the last events set off (layouts, queued replots) comes before the picture.
+    QCoreApplication::sendPostedEvents();
+    QCoreApplication::processEvents(QEventLoop::ExcludeUserInputEvents);
+    if (!window_.grab().save(command_.screenshot)) {
+        fail(tr("%1 cannot be written; choose a file that ends with .png in a folder that exists.").arg(command_.screenshot));
+        return;
+    }
+    QCoreApplication::exit(0);
+}
+
+void Screenshot::fail(const QString& text)
+{
+    done_ = true;
+    std::fprintf(stderr, "stagecraft: %s\n", qPrintable(text));
+    QCoreApplication::exit(1);
+}
+
+} // namespace stagecraft::desktop

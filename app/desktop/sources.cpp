@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/desktop/sources.h"
+
+#include "engine/plan/plan_json.h"
+#include "ui/bridge/text.h"
+
+#include <QFileInfo>
+
+#include <algorithm>
+
+namespace stagecraft::desktop {
+
+bool namesTrace(const QString& file)
+{
+    if (file.endsWith(".plan.json")) return false;
+    return file.endsWith(".strace") || file.endsWith(".json") || file.endsWith(".json.gz") || file.endsWith(".csv");
+}
+
+bool namesPreset(const QString& name)
+{
+    const std::vector<engine::PresetPlan>& presets = engine::presetPlans();
+    return std::any_of(presets.begin(), presets.end(), [&](const engine::PresetPlan& preset) { return ui::toQt(preset.name) == name; });
+}
+
+traces::Expected<engine::Plan> planOf(const QString& nameOrFile)
+{
+    if (!QFileInfo::exists(nameOrFile) && namesPreset(nameOrFile)) return engine::presetPlan(ui::fromQt(nameOrFile));
+    return engine::loadPlan(ui::fromQt(nameOrFile));
+}
+
+} // namespace stagecraft::desktop
