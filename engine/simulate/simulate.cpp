@@ -329,6 +329,36 @@ bool withinShape(const Schedule& schedule)
     return true;
 }
 
+// Times and sizes are int64: a step that could not be told in them is refused. The bounds are generous, one action after the
+// other and nothing ever freed.
+Expected<void> checkRange(const Schedule& schedule, const CostTable& costs)
+{
+    constexpr double kMost = 9e18;
+    double longest = 0;
+    double largest = 0;
+    double standing = 0;
+    for (const StageCosts& stage : costs.stages) {
+        const TimeNs action =
+            std::max({stage.forward, stage.backward, stage.inputGrad, stage.weightGrad, stage.overlap, stage.optimizer});
+        longest = std::max(longest, static_cast<double>(action));
+        largest = std::max(largest, static_cast<double>(stage.activationBytes));
+        standing += static_cast<double>(stage.weightBytes) + static_cast<double>(stage.gradientBytes) +
+                    static_cast<double>(stage.optimizerBytes);
+    }
+    const double actions = static_cast<double>(schedule.actionCount() + schedule.stageToRank.size());
+    const double time = actions * (longest * (1 + 3 * costs.jitter) + static_cast<double>(costs.transfer));
+    if (!(time <= kMost))
+        return Error{fmt::format("the step could take {:.3g} s, more than a clock of nanoseconds can tell ({:.3g} s); take shorter "
+                                 "times or fewer micro-batches",
+                                 time / 1e9, kMost / 1e9)};
+    const double bytes = actions * largest + standing;
+    if (!(bytes <= kMost))
+        return Error{fmt::format("a rank could hold {:.3g} bytes, more than can be counted ({:.3g}); take smaller activations or fewer "
+                                 "micro-batches",
+                                 bytes, kMost)};
+    return {};
+}
+
 } // namespace
 
 Expected<Trace> simulate(const Schedule& schedule, const CostTable& costs)
@@ -337,6 +367,7 @@ Expected<Trace> simulate(const Schedule& schedule, const CostTable& costs)
         return Error{fmt::format("schedule {} has {} stages, the cost table has {}; give one entry per stage", schedule.name,
                                  schedule.stages(), costs.stages.size())};
     if (!withinShape(schedule)) return cannotExecute(schedule);
+    if (Expected<void> range = checkRange(schedule, costs); !range.ok()) return range.error();
     Simulation simulation(schedule, costs);
     if (!simulation.run()) return cannotExecute(schedule);
     return simulation.take();

@@ -221,6 +221,17 @@ TEST(Simulate, WantsOneCostEntryPerStage)
     EXPECT_FALSE(engine::simulate(made("1f1b", 4, 2), slotCosts(3, kSlot, kSlot)).ok());
 }
 
+TEST(Simulate, RefusesWhatItsClockOrItsByteCountsCannotTell)
+{
+    const engine::Schedule schedule = made("1f1b", 2, 8);
+    engine::CostTable costs = slotCosts(2, kSlot, kSlot);
+    costs.transfer = 1'000'000'000'000'000'000; // 32 years, 32 times
+    EXPECT_THAT(engine::simulate(schedule, costs).error().message, ::testing::HasSubstr("clock of nanoseconds"));
+    costs.transfer = 0;
+    costs.stages[0].activationBytes = 2'000'000'000'000'000'000;
+    EXPECT_THAT(engine::simulate(schedule, costs).error().message, ::testing::HasSubstr("smaller activations"));
+}
+
 TEST(Simulate, DrawsTheSameJitterForTheSameSeedWhateverTheSchedule)
 {
     engine::CostTable costs = slotCosts(3, kSlot, 2 * kSlot);
