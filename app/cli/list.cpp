@@ -51,7 +51,7 @@ int listSchedules(bool asJson)
                         {"max_chunks", family.maxChunks}});
         table.add({family.name, family.title, chunksText(family), family.conditions, family.idea});
     }
-    return print(asJson ? jsonText(json) : table.text());
+    return print(asJson ? jsonText(json) : table.text(terminalWidth()));
 }
 
 int listModels(bool asJson)
@@ -77,7 +77,7 @@ int listModels(bool asJson)
                         {"parameters", parameters},
                         {"microbatch_rows", plan.model.microbatchRows}});
     }
-    return print(asJson ? jsonText(json) : table.text());
+    return print(asJson ? jsonText(json) : table.text(terminalWidth()));
 }
 
 int listPlans(bool asJson)
@@ -105,7 +105,7 @@ int listPlans(bool asJson)
                         {"microbatches", pipeline.microbatches},
                         {"has_model", !plan.model.empty()}});
     }
-    return print(asJson ? jsonText(json) : table.text());
+    return print(asJson ? jsonText(json) : table.text(terminalWidth()));
 }
 
 int list(const Options& options)

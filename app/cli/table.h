@@ -25,12 +25,19 @@ class Table {
 public:
     explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
     void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); } // one per column
-    [[nodiscard]] std::string text() const; // indented by two, a line per row, titles first
+    // Indented by two, a line per row, titles first. Text of the last column goes on below itself where a line would be
+    // longer than `width`.
+    [[nodiscard]] std::string text(std::size_t width = kUnlimited) const;
+
+    static constexpr std::size_t kUnlimited = static_cast<std::size_t>(-1);
 
 private:
     std::vector<Column> columns_;
     std::vector<std::vector<std::string>> rows_;
 };
+
+// Of the terminal on standard output; Table::kUnlimited where it is none.
+std::size_t terminalWidth();
 
 // Columns that a text takes, counting each code point as one ("→" is 1).
 std::size_t displayWidth(std::string_view text);

@@ -49,7 +49,7 @@ std::string_view whyForbidden(std::string_view path, std::string_view header)
             return "headers of LibTorch, CUDA, CUPTI, NCCL and MPI belong in .cpp files, or in a private *_torch.h";
         }
     }
-    if (header.starts_with("CLI/") && !path.starts_with("app/cli/")) return "CLI11 stays in app/cli/";
+    if (header.starts_with("CLI/") && !path.starts_with("app/")) return "CLI11 stays in app/";
 
     if (path.starts_with("traces/") && beginsWithOneOf(header, {"engine/", "ui/", "app/"}))
         return "traces is the ground floor";
