@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/figures_json.h"
 #include "app/cli/findings.h"
+#include "app/cli/live_engine.h"
+#include "app/cli/shared_library.h"
 #include "app/cli/table.h"
 #include "app/cli/verbs.h"
 
@@ -29,7 +31,7 @@ std::string findingsText(const std::vector<Finding>& findings)
 {
     Table table({{""}, {""}, {""}});
     for (const Finding& finding : findings) table.add({finding.title, finding.found ? "found" : "missing", finding.detail});
-    std::string text = table.text();
+    std::string text = table.text(terminalWidth());
     text.erase(0, text.find('\n') + 1); // this table has no titles
     bool first = true;
     for (const Finding& finding : findings) {
@@ -56,6 +58,8 @@ void addDoctor(CLI::App& program, Work& work)
     addJsonFlag(verb, *json);
     verb.callback([json, &work] {
         work = [json] {
+            // LibTorch tells more about itself once it is loaded; where that fails, this program says so
+            if (SharedLibrary(libTorchBuild().library.string()).opened()) static_cast<void>(enterLiveEngine());
             const std::vector<Finding> findings = examineMachine();
             return print(*json ? jsonText(findingsJson(findings)) : findingsText(findings));
         };

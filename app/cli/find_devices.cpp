@@ -46,7 +46,7 @@ Finding findLibTorch()
         const SharedLibrary library(build.library.string());
         if (!library.opened()) return missing(std::move(finding), library.reason() + " (./run installs it)", kDisables);
         finding.found = true;
-        finding.detail = build.version;
+        finding.detail = build.abilities.empty() ? build.version : fmt::format("{} ({})", build.version, build.abilities);
         return finding;
     }
     return missing(std::move(finding), "this build has none (-DSTAGECRAFT_WITH_TORCH=OFF)", kDisables);

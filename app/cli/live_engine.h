@@ -16,10 +16,15 @@ namespace stagecraft::cli {
 // A session in this process; an error with the remedy in a build without LibTorch.
 Expected<std::unique_ptr<engine::Session>> makeSession();
 
+// Hands this process over to the program that links LibTorch, with the arguments as they were; returns only with the error
+// that kept it from that. Does nothing where LibTorch is linked already.
+Expected<void> enterLiveEngine();
+
 // The LibTorch that this build is made for; empty without one.
 struct LibTorchBuild {
     std::string version;           // "2.11.0"
     std::filesystem::path library; // libtorch_cpu.so
+    std::string abilities;         // "AVX512, MKL ..."; empty where it is not loaded
 };
 LibTorchBuild libTorchBuild();
 

@@ -40,8 +40,8 @@ int run(int argc, char** argv)
         "Example:\n  stagecraft-cli simulate --schedule 1f1b --ranks 4 --microbatches 8 --forward 1ms --backward 2ms");
 
     Work work;
-    for (const auto add :
-         {addSimulate, addSchedule, addValidate, addRun, addAnalyze, addRender, addConvert, addDoctor, addList, addBench}) {
+    for (const auto add : {addSimulate, addSchedule, addValidate, addRun, addAnalyze, addRender, addConvert, addDoctor,
+                           addList, addBench, addWorker}) {
         add(program, work);
     }
     program.get_formatter()->label("SUBCOMMAND", "VERB");

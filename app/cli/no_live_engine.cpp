@@ -10,6 +10,8 @@ Expected<std::unique_ptr<engine::Session>> makeSession()
         "or simulate the plan instead: stagecraft-cli simulate PLAN"};
 }
 
+Expected<void> enterLiveEngine() { return Error{"there is none in this build"}; }
+
 LibTorchBuild libTorchBuild() { return {}; }
 
 } // namespace stagecraft::cli

@@ -31,8 +31,7 @@ std::vector<std::string> ownArguments()
 
 } // namespace
 
-// Returns only where the other program cannot be started.
-Expected<std::unique_ptr<engine::Session>> makeSession()
+Expected<void> enterLiveEngine()
 {
     const auto program = siblingProgram(kProgram);
     if (!program) {
@@ -54,6 +53,11 @@ Expected<std::unique_ptr<engine::Session>> makeSession()
     return Error{fmt::format("{} cannot be started: {}", program->string(), std::strerror(errno))};
 }
 
-LibTorchBuild libTorchBuild() { return {.version = STAGECRAFT_LIBTORCH_VERSION, .library = STAGECRAFT_LIBTORCH_LIBRARY}; }
+Expected<std::unique_ptr<engine::Session>> makeSession() { return enterLiveEngine().error(); }
+
+LibTorchBuild libTorchBuild()
+{
+    return {.version = STAGECRAFT_LIBTORCH_VERSION, .library = STAGECRAFT_LIBTORCH_LIBRARY, .abilities = ""};
+}
 
 } // namespace stagecraft::cli

@@ -83,7 +83,7 @@ Process::~Process()
 
 void Process::signal(int number) const { ::kill(pid_, number); }
 
-Output Process::finish(const std::string& input, std::chrono::seconds timeout)
+void Process::send(const std::string& input) const
 {
     std::signal(SIGPIPE, SIG_IGN); // a program may end without reading its input
     for (std::size_t sent = 0; sent < input.size();) {
@@ -91,9 +91,18 @@ Output Process::finish(const std::string& input, std::chrono::seconds timeout)
         if (count <= 0) break;
         sent += static_cast<std::size_t>(count);
     }
+}
+
+void Process::awaitOutput(const std::string& text)
+{
+    while (output_ >= 0 && printed_.find(text) == std::string::npos) drain(output_, printed_);
+}
+
+Output Process::finish(std::chrono::seconds timeout)
+{
     close(input_);
 
-    Output result;
+    Output result{.out = std::move(printed_)};
     const auto deadline = std::chrono::steady_clock::now() + timeout;
     while (output_ >= 0 || error_ >= 0) {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());

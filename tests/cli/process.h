@@ -16,8 +16,8 @@ namespace stagecraft::cli::test {
 
 struct Output {
     int exitCode = -1; // 128 + signal where a signal ended it, as a shell says it
-    std::string out;
-    std::string err;
+    std::string out = {};
+    std::string err = {};
 };
 
 // A running program. Its output is collected by finish(), which also ends it when the time is over.
@@ -29,13 +29,16 @@ public:
     ~Process();
 
     void signal(int number) const;
-    Output finish(const std::string& input = "", std::chrono::seconds timeout = std::chrono::seconds(120));
+    void send(const std::string& input) const; // to its standard input
+    void awaitOutput(const std::string& text); // until it has printed this, or nothing more comes; finish() has it all
+    Output finish(std::chrono::seconds timeout = std::chrono::seconds(120)); // closes its standard input
 
 private:
     pid_t pid_ = -1;
     int input_ = -1;
     int output_ = -1;
     int error_ = -1;
+    std::string printed_; // read from its standard output so far
 };
 
 // The binary under test.

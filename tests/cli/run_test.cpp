@@ -114,7 +114,29 @@ TEST(Run, StopsOnCtrlCAndKeepsWhatRan)
     EXPECT_EQ(Json::parse(analysed.out)["ranks"], 2);
 }
 
+TEST(Worker, RunsPlansOnRequestAndAnswersWithAJournal)
+{
+    const TemporaryFolder folder;
+    const Json hello = Json::parse(std::ifstream(std::string(STAGECRAFT_SOURCE_DIR) + "/resources/plans/hello.plan.json"));
+    Process worker({program(), "worker"});
+    worker.send(Json{{"command", "start"}, {"plan", hello}}.dump() + "\n");
+    worker.awaitOutput("\"message\":\"result\"");
+    worker.send("{\"command\":\"quit\"}\n");
+    const Output output = worker.finish();
+    EXPECT_EQ(output.exitCode, 0) << output.err;
+    traces::test::spill(folder.file("answer.strace"), output.out);
+    EXPECT_EQ(jsonOf({"analyze", folder.file("answer.strace"), "--json"})["steps"].size(), hello["run"].value("steps", 5U));
+}
+
+TEST(Worker, EndsWithItsInput)
+{
+    Process worker({program(), "worker"});
+    EXPECT_EQ(worker.finish().exitCode, 0);
+}
+
 #else
+
+TEST(Worker, SaysThatThisBuildCannotRunAndWhatToDo) { expectRefusal({"worker"}, 1, "-DSTAGECRAFT_WITH_TORCH=ON"); }
 
 TEST(Run, SaysThatThisBuildCannotRunAndWhatToDo) { expectRefusal({"run", "hello"}, 1, "-DSTAGECRAFT_WITH_TORCH=ON"); }
 
