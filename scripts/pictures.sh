@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Makes the pictures of README.md again, from the release build, without a display: scripts/pictures.sh
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+bin=build/release/bin
+out=docs/pictures
+[[ -x $bin/stagecraft ]] || { echo "build first: ./run or ./test" >&2; exit 1; }
+mkdir -p "$out"
+export QT_QPA_PLATFORM=offscreen
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# gpt-small on four emulated ranks: the preset has two and threads
+plan() {
+    python3 - "$1" "$2" "$3" >"$work/plan.json" <<'PY'
+import json, sys
+plan = json.load(open("resources/plans/gpt-small.plan.json"))
+plan["pipeline"]["ranks"] = int(sys.argv[1])
+plan["run"].update(mode=sys.argv[2], steps=int(sys.argv[3]))
+del plan["partition"]
+print(json.dumps(plan))
+PY
+}
+
+"$bin/stagecraft" --plan twelve-layers --theme light --size 1280x800 --screenshot "$out/simulated.png"
+plan 4 emulated 4
+"$bin/stagecraft" --plan "$work/plan.json" --theme dark --size 1600x1000 --run --screenshot-at step:2 --screenshot "$out/live.png"
+"$bin/stagecraft" --plan "$work/plan.json" --theme light --size 1600x1000 --run --screenshot-at end --screenshot "$out/measured.png"
