@@ -35,7 +35,9 @@ Lane::SliceChunk::SliceChunk()
     begin.reserve(kChunkSlices);
     end.reserve(kChunkSlices);
     payload.reserve(kChunkSlices);
-    before.reserve(kChunkSlices / kBlockSlices);
+    paint.reserve(kChunkSlices);
+    blockBegin.reserve(kChunkBlocks);
+    before.reserve(kChunkBlocks);
 }
 
 Lane::Lane(LaneInfo info) : info_(std::move(info)) {}
@@ -68,11 +70,15 @@ void Lane::append(const Slice& slice)
 {
     if (size_ % kChunkSlices == 0) openChunk();
     SliceChunk& c = *open_;
-    if (size_ % kBlockSlices == 0) c.before.push_back(c.total);
+    if (size_ % kBlockSlices == 0) {
+        c.before.push_back(c.total);
+        c.blockBegin.push_back(slice.begin);
+    }
     c.begin.push_back(slice.begin);
     c.end.push_back(slice.end);
     c.payload.push_back({slice.action, slice.step, slice.text});
-    c.total[static_cast<std::size_t>(paintClass(slice.action.kind()))] += slice.end - slice.begin;
+    c.paint.push_back(paintClass(slice.action.kind()));
+    c.total[static_cast<std::size_t>(c.paint.back())] += slice.end - slice.begin;
     lastEnd_ = slice.end;
     ++size_;
 }
@@ -110,15 +116,40 @@ Occupancy Lane::occupancyUntil(TimeNs t, std::size_t slice) const
     const std::size_t block = k / kBlockSlices;
     Occupancy sum = c.before[block];
     for (std::size_t i = block * kBlockSlices; i < k; ++i)
-        sum[static_cast<std::size_t>(paintClass(c.payload[i].action.kind()))] += c.end[i] - c.begin[i];
-    if (c.begin[k] < t) sum[static_cast<std::size_t>(paintClass(c.payload[k].action.kind()))] += t - c.begin[k];
+        sum[static_cast<std::size_t>(c.paint[i])] += c.end[i] - c.begin[i];
+    if (c.begin[k] < t) sum[static_cast<std::size_t>(c.paint[k])] += t - c.begin[k];
     return sum;
+}
+
+Lane::Columns Lane::columnsFrom(std::size_t i) const
+{
+    if (i >= size_) return {};
+    const SliceChunk& c = chunk(i);
+    const std::size_t k = i % kChunkSlices;
+    return {c.begin.data() + k, c.end.data() + k, c.paint.data() + k, c.begin.size() - k};
+}
+
+std::size_t Lane::blockAt(TimeNs t, std::size_t from) const
+{
+    const std::size_t count = blockCount();
+    std::size_t low = from; // begins at or before t, or is the caller's bound
+    std::size_t step = 1;
+    while (low + step < count && blockBegin(low + step) <= t) {
+        low += step;
+        step *= 2;
+    }
+    std::size_t high = std::min(low + step, count);
+    while (high - low > 1) {
+        const std::size_t middle = low + (high - low) / 2;
+        (blockBegin(middle) <= t ? low : high) = middle;
+    }
+    return low;
 }
 
 std::size_t Lane::memoryBytes() const
 {
-    const std::size_t chunkBytes = kChunkSlices * (2 * sizeof(TimeNs) + sizeof(Payload)) +
-                                   kChunkSlices / kBlockSlices * sizeof(Occupancy) + sizeof(SliceChunk);
+    const std::size_t chunkBytes = kChunkSlices * (2 * sizeof(TimeNs) + sizeof(Payload) + sizeof(PaintClass)) +
+                                   kChunkBlocks * (sizeof(Occupancy) + sizeof(TimeNs)) + sizeof(SliceChunk);
     return chunks_.size() * chunkBytes + sizeof(Lane);
 }
 

@@ -61,6 +61,7 @@ class Lane {
 public:
     static constexpr std::size_t kChunkSlices = 4096;
     static constexpr std::size_t kBlockSlices = 16;
+    static constexpr std::size_t kChunkBlocks = kChunkSlices / kBlockSlices;
 
     explicit Lane(LaneInfo info);
     Lane(const Lane& other); // shares sealed chunks, copies the open one
@@ -95,6 +96,22 @@ public:
     // Busy time by class from the start of the lane until t; `slice` is firstEndingAfter(t).
     [[nodiscard]] Occupancy occupancyUntil(TimeNs t, std::size_t slice) const;
 
+    // For views that go through many slices: the columns from slice i to the end of its chunk.
+    struct Columns {
+        const TimeNs* begin = nullptr;
+        const TimeNs* end = nullptr;
+        const PaintClass* paint = nullptr;
+        std::size_t size = 0;
+    };
+    [[nodiscard]] Columns columnsFrom(std::size_t i) const;
+
+    // The index itself, for views of which a pixel is wider than a block: block k holds the slices from k * kBlockSlices on.
+    [[nodiscard]] std::size_t blockCount() const { return (size_ + kBlockSlices - 1) / kBlockSlices; }
+    [[nodiscard]] TimeNs blockBegin(std::size_t k) const { return chunk(k * kBlockSlices).blockBegin[k % kChunkBlocks]; }
+    [[nodiscard]] const Occupancy& busyBefore(std::size_t k) const { return chunk(k * kBlockSlices).before[k % kChunkBlocks]; }
+    // The last block that begins at or before t; `from` is a lower bound, as above, and the answer where none does.
+    [[nodiscard]] std::size_t blockAt(TimeNs t, std::size_t from) const;
+
     [[nodiscard]] std::size_t memoryBytes() const;
 
 private:
@@ -108,7 +125,9 @@ private:
         std::vector<TimeNs> begin;
         std::vector<TimeNs> end;
         std::vector<Payload> payload;
-        std::vector<Occupancy> before; // one per block: busy time before its first slice
+        std::vector<PaintClass> paint;
+        std::vector<TimeNs> blockBegin; // one per block: of its first slice, close together for the search
+        std::vector<Occupancy> before;  // one per block: busy time before its first slice
         Occupancy total{};             // busy time up to the last slice of this chunk
     };
 
