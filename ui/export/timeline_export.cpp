@@ -48,7 +48,7 @@ Expected<QByteArray> svg(TimelineSheet& sheet)
     generator.setOutputDevice(&buffer);
     generator.setSize(sheet.size().toSize());
     generator.setViewBox(QRectF(QPointF(0, 0), sheet.size()));
-    generator.setTitle(sheet.title());
+    generator.setTitle(sheet.title().toHtmlEscaped()); // Qt writes it as it is
     generator.setDescription(QStringLiteral("Pipeline timeline, drawn by Stagecraft"));
     generator.setResolution(96);
     QPainter painter;

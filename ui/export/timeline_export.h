@@ -27,9 +27,9 @@ struct ExportOptions {
     double scale = 2;                       // PNG: pixels per unit
     Theme theme = Theme::of(ThemeKind::Light);
     Arrangement arrangement = Arrangement::Stacked;
-    std::optional<traces::Interval> range;  // shown time; nullopt: whole
-    FoldedRanks folded;
-    QString title;                          // empty: the trace's own
+    std::optional<traces::Interval> range{};  // shown time; nullopt: whole
+    FoldedRanks folded{};
+    QString title{};                        // empty: the trace's own
 };
 
 traces::Expected<void> exportTimeline(const std::vector<TraceSource>& sources, const ExportOptions& options,

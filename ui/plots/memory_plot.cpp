@@ -23,7 +23,7 @@ using traces::TimeNs;
 
 constexpr int kMostLegendRanks = 8;
 constexpr std::size_t kMostPredictionSegments = 64;
-constexpr double kHeadRoom = 1.5; // of the peak: room for its text and the legend
+constexpr double kHeadRoom = 1.28; // of the peak: room for its text and the legend
 
 // From the ground up: what stays at the bottom, what comes and goes on top.
 constexpr std::array<MemoryClass, 5> kStack{MemoryClass::Weights, MemoryClass::Gradients, MemoryClass::Optimizer,
@@ -77,7 +77,7 @@ MemoryPlot::MemoryPlot(TimelineScene& scene, QWidget* parent)
     peak_->setStyle(QCPItemTracer::tsCircle);
     peak_->setSize(7);
     peakText_->setVisible(false);
-    peakText_->setPadding(QMargins(4, 1, 4, 1));
+    peakText_->setPadding(QMargins(6, 1, 6, 4));
     note_->position->setType(QCPItemPosition::ptAxisRectRatio);
     note_->position->setCoords(0.5, 0.5);
     note_->setText(tr("No memory is recorded in this trace"));
@@ -102,9 +102,6 @@ void MemoryPlot::setTheme(const Theme& theme)
     peak_->setPen(QPen(theme_.text, 1.4));
     peak_->setBrush(theme_.base);
     peakText_->setColor(theme_.text);
-    QColor ground = theme_.base;
-    ground.setAlphaF(0.85F);
-    peakText_->setBrush(ground);
     note_->setColor(theme_.mutedText);
     rebuild();
 }

@@ -75,7 +75,7 @@ Theme darkTheme()
     t.inkDark = QColor(0x0e1116);
     t.inkLight = QColor(0xffffff);
     t.classes = {QColor(0x5b9be6), QColor(0xf0b24a), QColor(0xe57e4a), QColor(0x4cc0a0),
-                 QColor(0xc793d3), QColor(0x5fa5bd), QColor(0x928dc2), QColor(0x8b95a2)};
+                 QColor(0xdfa6dd), QColor(0x5fa5bd), QColor(0x928dc2), QColor(0x8b95a2)};
     t.memoryClasses = {QColor(0x7d90d0), QColor(0x4cc0a0), QColor(0xa593c2), QColor(0xf0b24a), QColor(0x76808c)};
     return t;
 }

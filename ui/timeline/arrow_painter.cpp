@@ -43,7 +43,7 @@ std::optional<End> endOf(const TimelineScene& scene, const LaneLayout& layout, c
 
 void paintArrow(QPainter& painter, const End& from, const End& to, const QRectF& area, const QPen& pen)
 {
-    const double bend = std::clamp(std::abs(to.x - from.x) / 2, 18.0, 90.0);
+    const double bend = std::clamp((to.x - from.x) / 2, 8.0, 80.0);
     QPainterPath path(QPointF(from.x, from.y));
     path.cubicTo(from.x + bend, from.y, to.x - bend, to.y, to.x - 5, to.y);
     painter.setPen(pen);

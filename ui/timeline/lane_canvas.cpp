@@ -19,8 +19,11 @@ constexpr double kFullLabel = 120; // narrower blocks never have room for a full
 
 QRgb blend(QRgb under, QRgb over, double share)
 {
-    const auto channel = [share](int a, int b) { return static_cast<int>(a + (b - a) * share + 0.5); };
-    return qRgb(channel(qRed(under), qRed(over)), channel(qGreen(under), qGreen(over)), channel(qBlue(under), qBlue(over)));
+    // Red and blue together, then green: 8 bits each with room above them.
+    const auto part = static_cast<quint32>(share * 256 + 0.5);
+    const quint32 redBlue = ((under & 0xff00ff) * (256 - part) + (over & 0xff00ff) * part + 0x800080) >> 8 & 0xff00ff;
+    const quint32 green = ((under & 0x00ff00) * (256 - part) + (over & 0x00ff00) * part + 0x008000) >> 8 & 0x00ff00;
+    return 0xff000000 | redBlue | green;
 }
 
 // One pixel stays free between touching blocks, as soon as they are wide enough to spare it.
@@ -39,7 +42,19 @@ void LaneCanvas::begin(QSize pixels, double deviceRatio, const Theme& theme, std
     theme_ = theme;
     grid_ = std::move(grid);
     row_.resize(static_cast<std::size_t>(pixels.width()));
-    image_.fill(theme.base);
+    filled_ = 0;
+}
+
+void LaneCanvas::fillGround(int until)
+{
+    const QRgb ground = theme_.base.rgb();
+    for (; filled_ < std::min(until, image_.height()); ++filled_) std::fill_n(line(filled_), image_.width(), ground);
+}
+
+const QImage& LaneCanvas::finish()
+{
+    fillGround(image_.height());
+    return image_;
 }
 
 std::vector<QRgb> LaneCanvas::composeRow(const LaneSweep& sweep, const LaneStyle& style, QRgb ground)
@@ -55,10 +70,11 @@ void LaneCanvas::compose(std::vector<QRgb>& row, const LaneSweep& sweep, const L
     for (std::size_t x = 0; x < row.size(); ++x) {
         const SweepColumn& column = columns[x];
         if (column.cover <= 0) continue;
-        const float over = std::max(1.0F, column.cover); // rounding may count a little more than all of a column
-        const float rest = std::max(0.0F, 1.0F - column.cover);
+        // Rounding may count a little more than all of a column.
+        const float scale = column.cover > 1 ? 1 / column.cover : 1;
+        const float rest = column.cover < 1 ? 1 - column.cover : 0;
         const auto channel = [&](float busy, int idle) {
-            return static_cast<int>(busy / over + rest * static_cast<float>(idle) + 0.5F);
+            return static_cast<int>(busy * scale + rest * static_cast<float>(idle) + 0.5F);
         };
         row[x] = qRgb(channel(column.red, qRed(row[x])), channel(column.green, qGreen(row[x])),
                       channel(column.blue, qBlue(row[x])));
@@ -79,31 +95,45 @@ void LaneCanvas::compose(std::vector<QRgb>& row, const LaneSweep& sweep, const L
     }
 }
 
+// How much of each pixel of a corner lies outside its arc, from the outermost row inwards.
+const LaneCanvas::Corner& LaneCanvas::corner(double radius)
+{
+    const auto key = static_cast<std::size_t>(std::lround(radius * 2));
+    if (corners_.size() <= key) corners_.resize(key + 1);
+    Corner& corner = corners_[key];
+    if (corner.cells > 0) return corner;
+    const double rounded = static_cast<double>(key) / 2;
+    corner.cells = std::max(1, static_cast<int>(std::ceil(rounded)));
+    for (int dy = 0; dy < corner.cells; ++dy)
+        for (int dx = 0; dx < corner.cells; ++dx)
+            corner.outside.push_back(std::clamp(std::hypot(rounded - dx - 0.5, rounded - dy - 0.5) - rounded + 0.5, 0.0, 1.0));
+    return corner;
+}
+
 void LaneCanvas::roundCorners(const LanePicture& picture, QRgb ground)
 {
     const int top = static_cast<int>(std::lround(picture.top));
     const int bottom = static_cast<int>(std::lround(picture.top + picture.height));
-    const auto width = static_cast<double>(row_.size());
+    const int width = image_.width();
+    const double tallest = std::min(kLargestRadius * ratio_, (bottom - top) / 3.0);
     for (const SweepBlock& block : picture.sweep->blocks()) {
         const double right = blockRight(block, ratio_);
-        const double radius = std::min({kLargestRadius * ratio_, (right - block.left) / 3, (bottom - top) / 3.0});
-        const int cells = static_cast<int>(std::ceil(radius));
-        if (cells < 2) continue;
+        const double radius = std::min(tallest, (right - block.left) / 3);
+        if (radius < 1.5) continue;
+        const Corner& shape = corner(radius);
         const bool leftSeen = block.left >= 0;
         const bool rightSeen = right <= width;
         const int leftColumn = static_cast<int>(std::lround(block.left));
         const int rightColumn = static_cast<int>(std::lround(right)) - 1;
-        for (int dy = 0; dy < cells; ++dy) {
-            for (int dx = 0; dx < cells; ++dx) {
-                const double outside = std::hypot(radius - dx - 0.5, radius - dy - 0.5) - radius + 0.5;
-                if (outside <= 0) continue;
-                const double share = std::min(1.0, outside);
-                for (const int y : {top + dy, bottom - 1 - dy}) {
-                    if (y < 0 || y >= image_.height()) continue;
-                    QRgb* pixels = line(y);
-                    if (leftSeen && leftColumn + dx < image_.width())
-                        pixels[leftColumn + dx] = blend(pixels[leftColumn + dx], ground, share);
-                    if (rightSeen && rightColumn - dx >= 0 && rightColumn - dx < image_.width())
+        for (int dy = 0; dy < shape.cells; ++dy) {
+            for (const int y : {top + dy, bottom - 1 - dy}) {
+                if (y < 0 || y >= image_.height()) continue;
+                QRgb* pixels = line(y);
+                for (int dx = 0; dx < shape.cells; ++dx) {
+                    const double share = shape.outside[static_cast<std::size_t>(dy * shape.cells + dx)];
+                    if (share <= 0) continue;
+                    if (leftSeen && leftColumn + dx < width) pixels[leftColumn + dx] = blend(pixels[leftColumn + dx], ground, share);
+                    if (rightSeen && rightColumn - dx >= 0 && rightColumn - dx < width)
                         pixels[rightColumn - dx] = blend(pixels[rightColumn - dx], ground, share);
                 }
             }
@@ -232,7 +262,9 @@ void LaneCanvas::paint(const LanePicture& picture)
     for (const int column : grid_)
         if (column >= 0 && column < static_cast<int>(row_.size())) row_[static_cast<std::size_t>(column)] = gridColour;
     compose(row_, *picture.sweep, *picture.style, ratio_);
+    fillGround(top);
     for (int y = top; y < bottom; ++y) std::memcpy(line(y), row_.data(), row_.size() * sizeof(QRgb));
+    filled_ = bottom;
     hatch(picture, ground);
     if (!picture.sub) {
         roundCorners(picture, ground);

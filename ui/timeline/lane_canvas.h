@@ -20,15 +20,22 @@ class LaneCanvas {
 public:
     void setFont(const QFont& font) { font_ = font; }
 
-    // Clears to the timeline's ground. `grid`: columns of grid lines.
+    // `grid`: columns of grid lines. Pictures are painted from the top down; finish() fills what they leave with the ground.
     void begin(QSize pixels, double deviceRatio, const Theme& theme, std::vector<int> grid);
     void paint(const LanePicture& picture);
-    [[nodiscard]] const QImage& image() const { return image_; }
+    const QImage& finish();
 
     // The colours of a lane's columns.
     static std::vector<QRgb> composeRow(const LaneSweep& sweep, const LaneStyle& style, QRgb ground);
 
 private:
+    struct Corner {
+        int cells = 0; // a side
+        std::vector<double> outside;
+    };
+
+    void fillGround(int until);
+    const Corner& corner(double radius);
     static void compose(std::vector<QRgb>& row, const LaneSweep& sweep, const LaneStyle& style, double ratio);
     void roundCorners(const LanePicture& picture, QRgb ground);
     void hatch(const LanePicture& picture, QRgb ground);
@@ -43,6 +50,8 @@ private:
     Theme theme_;
     std::vector<int> grid_;
     std::vector<QRgb> row_;
+    int filled_ = 0; // lines done
+    std::vector<Corner> corners_; // by twice the radius
     LabelMasks blockMasks_;
     LabelMasks bubbleMasks_;
 };

@@ -49,7 +49,7 @@ using FoldedRanks = std::set<std::pair<int, traces::Rank>>; // source, rank
 struct LayoutOptions {
     double fitHeight = 0;      // compute lanes grow, within bounds, until this is filled; 0: the smallest rows
     double leastCompute = 22;  // height of a lane that computes
-    double mostCompute = 64;
+    double mostCompute = 76;
     double transferHeight = 9;
     double streamHeight = 18;
     double headerHeight = 26;

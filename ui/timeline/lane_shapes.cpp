@@ -33,6 +33,7 @@ void drawCentred(QPainter& painter, const QRectF& box, const QString& text)
 LaneShapes::LaneShapes(QPainter& painter, const QRectF& area, const Theme& theme, const QFont& font, std::vector<int> grid)
     : painter_(painter), area_(area), theme_(theme), font_(font), grid_(std::move(grid))
 {
+    painter_.fillRect(area_, theme_.base);
 }
 
 void LaneShapes::fillColumns(const LanePicture& picture, const QRectF& row, const QColor& ground)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // One lane seen through a view, column by column: how much of each column which colour fills, and the blocks that are wide
-// enough to be shapes of their own. The cost goes with the number of columns, not with the number of slices: where many
-// slices share a column, their busy time is taken from the lane's index in one step.
+// enough to be shapes of their own. The cost goes with the number of columns, not with the number of slices: where columns
+// are wider than a few slices, their busy time comes from the lane's index, whose blocks of slices are spread evenly over
+// the at most kSmearColumns columns that they touch.
 //
 //   LaneSweep sweep;
-//   sweep.run(lane, segment, map, 1920, style);
+//   sweep.clear(1920);
+//   sweep.run(lane, segment, map, style);
 //   sweep.columns()[17].cover == 0.4f      // 40 % busy
 #pragma once
 
@@ -15,6 +17,7 @@
 
 #include "traces/store/lane.h"
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -37,7 +40,7 @@ struct SweepBlock {
 class LaneSweep {
 public:
     static constexpr double kBlockPixels = 3;      // narrower slices only tint their columns
-    static constexpr std::size_t kDenseSlices = 8; // more in one column are summed by the index
+    static constexpr double kSmearColumns = 2.5;
 
     // `map` runs over the columns: its left is 0 and its width `columns`. Adds to what earlier segments left.
     void clear(int columns);
@@ -47,10 +50,16 @@ public:
     [[nodiscard]] const std::vector<SweepBlock>& blocks() const { return blocks_; }
 
 private:
-    void fill(double left, double right, QRgb colour);
+    struct Scale; // time <-> column
+
+    void setColours(const LaneStyle& style);
+    void fill(double left, double right, const SweepColumn& whole);
+    // Columns from `column` on by the lane's index, as far as its blocks are short enough; the time that it came to.
+    traces::TimeNs sumBlocks(const traces::Lane& lane, const Scale& scale, std::size_t slice, std::size_t column);
 
     std::vector<SweepColumn> columns_;
     std::vector<SweepBlock> blocks_;
+    std::array<SweepColumn, traces::kPaintClassCount> whole_{}; // a column full of one class
 };
 
 } // namespace stagecraft::ui

@@ -42,8 +42,8 @@ struct RulerRows {
 
 RulerRows rowsOf(const QRectF& rect)
 {
-    const double steps = std::floor(rect.height() * 0.36);
-    const double phases = std::floor(rect.height() * 0.26);
+    const double steps = std::floor(rect.height() * 0.34);
+    const double phases = std::floor(rect.height() * 0.3);
     return {QRectF(rect.left(), rect.top(), rect.width(), steps), QRectF(rect.left(), rect.top() + steps, rect.width(), phases),
             QRectF(rect.left(), rect.top() + steps + phases, rect.width(), rect.height() - steps - phases)};
 }

@@ -67,6 +67,15 @@ void TimeAxis::setLimits(traces::Interval limits)
     show(showsAll_ ? fitted(limits_) : clamped(range_), showsAll_);
 }
 
+void TimeAxis::showAll()
+{
+    past_.clear();
+    future_.clear();
+    gesture_ = Gesture::None;
+    emit historyChanged();
+    show(fitted(limits_), true);
+}
+
 void TimeAxis::fitAll()
 {
     if (showsAll_) return;

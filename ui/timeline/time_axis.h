@@ -34,6 +34,8 @@ public:
     [[nodiscard]] TimeMapping mapping(double left, double width) const { return {range_, left, width}; }
     [[nodiscard]] bool showsAll() const { return showsAll_; }
 
+    void showAll(); // of something new: forgets the history
+
     // Steps that one can go back from, each on its own.
     void fitAll();
     void fit(traces::Interval interval); // with the margin

@@ -112,6 +112,7 @@ void TimelineWidget::mousePressEvent(QMouseEvent* event)
 void TimelineWidget::mouseMoveEvent(QMouseEvent* event)
 {
     const QPointF pos = event->position();
+    mouseInside_ = rect().contains(pos.toPoint());
     if (drag_ == Drag::Pending && wanted_ != Drag::None &&
         (pos - pressPos_).manhattanLength() >= QApplication::startDragDistance()) {
         drag_ = wanted_;
@@ -165,7 +166,8 @@ void TimelineWidget::mouseDoubleClickEvent(QMouseEvent* event)
 
 void TimelineWidget::leaveEvent(QEvent*)
 {
-    hoverAt({-1, -1});
+    mouseInside_ = false;
+    hoverAt(lastPos_);
     emit hoverTimeChanged(std::nullopt);
 }
 
@@ -186,7 +188,7 @@ void TimelineWidget::zoomBy(double factor)
 {
     // At the mouse where it is over the lanes, else in the middle.
     const QRectF lanes = lanesRect();
-    const double x = underMouse() && lanes.contains(lastPos_) ? lastPos_.x() : lanes.center().x();
+    const double x = mouseInside_ && lanes.contains(lastPos_) ? lastPos_.x() : lanes.center().x();
     scene_.axis().zoom(factor, mapping().time(x));
 }
 

@@ -93,8 +93,10 @@ TimeMapping TimelinePainter::mapping(const TimelineView& view) const
 void TimelinePainter::paint(QPainter& painter, const TimelineScene& scene, const LaneLayout& layout, const TimelineView& view)
 {
     const QRectF lanes = lanesRect(view.area);
-    painter.fillRect(view.area, theme_.base);
-    if (lanes.width() < 1 || lanes.height() < 1 || scene.empty()) return;
+    if (lanes.width() < 1 || lanes.height() < 1 || scene.empty()) {
+        painter.fillRect(view.area, theme_.base);
+        return;
+    }
     const TimeMapping map = mapping(view);
     const TimeTicks ticks = timeTicks(map, kTickPixels);
     paintRuler(painter, scene, map, ticks, QRectF(lanes.left(), view.area.top(), lanes.width(), lanes.top() - view.area.top()), theme_, font_);
@@ -169,10 +171,10 @@ void TimelinePainter::paintLanes(QPainter& painter, const TimelineScene& scene, 
     }
     if (!pixels) return;
     // Drawn pixel by pixel: the image is given the ratio of the device, so no scaling takes place.
-    const QImage& image = work_->canvas.image();
-    QImage view1(image.constBits(), image.width(), image.height(), image.bytesPerLine(), image.format());
-    view1.setDevicePixelRatio(ratio);
-    painter.drawImage(lanes.topLeft(), view1);
+    const QImage& image = work_->canvas.finish();
+    QImage lanesImage(image.constBits(), image.width(), image.height(), image.bytesPerLine(), image.format());
+    lanesImage.setDevicePixelRatio(ratio);
+    painter.drawImage(lanes.topLeft(), lanesImage);
 }
 
 void TimelinePainter::paintMarks(QPainter& painter, const TimelineScene& scene, const LaneLayout& layout, const TimelineView& view) const

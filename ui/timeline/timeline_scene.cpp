@@ -11,6 +11,8 @@ using traces::TimeNs;
 
 namespace {
 
+constexpr double kOtherLength = 1.6; // times longer or shorter: not the same thing any more
+
 // One showing of all of a trace, from 0. Ends far away, so that a growing trace needs no new segment.
 constexpr TimeNs kFarAway = std::numeric_limits<TimeNs>::max() / 4;
 
@@ -56,7 +58,13 @@ void TimelineScene::setSources(std::vector<TraceSource> sources)
     states_.clear();
     states_.resize(sources_.size());
     arrange();
-    emit sourcesChanged();
+    emit sourcesChanged(); // before the axis moves: its listeners look into the sources
+    if (empty()) return;
+    const double before = static_cast<double>(axis_.limits().length());
+    axis_.setLimits(extent());
+    // A plan changed a little keeps the view that one had chosen; something else is shown whole.
+    const double change = static_cast<double>(axis_.limits().length()) / before;
+    if (change > kOtherLength || change < 1 / kOtherLength) axis_.showAll();
 }
 
 void TimelineScene::setArrangement(Arrangement arrangement)
@@ -75,6 +83,7 @@ void TimelineScene::setGrowing(int source, bool growing)
 void TimelineScene::dataArrived()
 {
     arrange();
+    if (!empty()) axis_.setLimits(extent());
     emit dataChanged();
 }
 
@@ -100,7 +109,6 @@ void TimelineScene::arrange()
         State& state = states_[static_cast<std::size_t>(i)];
         if (i != reference_ && !state.steps.empty()) state.segments = alignedSegments(state.steps, base.steps, -begin);
     }
-    axis_.setLimits(extent());
 }
 
 bool TimelineScene::empty() const

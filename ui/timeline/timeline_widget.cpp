@@ -177,7 +177,7 @@ void TimelineWidget::hoverAt(QPointF pos)
     HoverLayer::State state;
     state.lanes = lanes;
     state.focus = hasFocus();
-    const bool inside = underMouse() && lanes.contains(pos) && !scene_.empty();
+    const bool inside = mouseInside_ && lanes.contains(pos) && !scene_.empty();
     if (inside && drag_ != Drag::Pan) {
         state.cursor = pos.x();
         state.cursorText = durationText(std::max<TimeNs>(0, map.time(pos.x())));
@@ -216,8 +216,8 @@ void TimelineWidget::paintPicture()
     if (picture_.size() != pixels) picture_ = QPixmap(pixels);
     picture_.setDevicePixelRatio(ratio);
     QPainter painter(&picture_);
-    painter.fillRect(rect(), painter_.theme().base);
     if (scene_.empty()) {
+        painter.fillRect(rect(), painter_.theme().base);
         paintEmptyState(painter);
     } else {
         TimelineView view;
@@ -227,6 +227,7 @@ void TimelineWidget::paintPicture()
         view.selection = selection_;
         view.deviceRatio = ratio;
         painter_.paint(painter, scene_, layout_, view);
+        painter.fillRect(QRectF(view.area.right(), 0, rightMargin(), height()), painter_.theme().base);
     }
     pictureValid_ = true;
 }

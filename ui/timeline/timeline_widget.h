@@ -61,6 +61,8 @@ public:
     [[nodiscard]] TimeMapping mapping() const; // shown time <-> x of this widget
     [[nodiscard]] TimelineItem itemAt(QPointF pos) const;
 
+    [[nodiscard]] bool pictureIsCurrent() const { return pictureValid_; } // nothing asked for it to be painted anew
+
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override;
 
@@ -142,6 +144,7 @@ private:
     Drag drag_ = Drag::None;
     QPointF pressPos_;
     QPointF lastPos_;
+    bool mouseInside_ = false;
     Drag wanted_ = Drag::None; // what the pressed button and keys make of a drag
 
     HoverLayer* hover_;

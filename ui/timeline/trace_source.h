@@ -14,8 +14,8 @@ namespace stagecraft::ui {
 struct TraceSource {
     // A finished trace, or one that its owner goes on adding to in the GUI thread; then the owner calls
     // TimelineScene::dataArrived() after each batch.
-    std::shared_ptr<const traces::Trace> trace;
-    QString label;        // "simulated 1F1B"; empty: the trace's own label and title
+    std::shared_ptr<const traces::Trace> trace{};
+    QString label{};      // "simulated 1F1B"; empty: the trace's own label and title
     bool growing = false; // a run adds to it
 };
 
