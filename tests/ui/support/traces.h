@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Small traces whose every time is known, for tests of the views.
+#pragma once
+
+#include "traces/store/trace.h"
+
+#include <memory>
+#include <vector>
+
+namespace stagecraft::ui::support {
+
+inline constexpr traces::TimeNs kMs = 1'000'000;
+
+struct TraceShape {
+    traces::TraceLabel label = traces::TraceLabel::Simulated;
+    traces::TimeNs start = 0;              // of the first step, on the trace's own clock
+    std::vector<traces::TimeNs> unit{kMs}; // per step: what the picture's one character takes
+    traces::TimeNs between = 0;            // from one step's end to the next one's start
+};
+
+// 1F1B with 2 ranks and 2 micro-batches:
+//
+//   rank 0  F0 F1 .. .. B0 B0 .. B1 B1      idle 2-4 and 6-7: waiting for stage 1
+//   rank 1  .. F0 B0 B0 F1 B1 B1 .. ..      idle 0-1: filling, 7-9: draining
+//   unit    0  1  2  3  4  5  6  7  8
+//
+// with a transfer lane on rank 0 (F0: 1-1.5), data edges, and activations of 100 bytes for each micro-batch held.
+inline std::shared_ptr<traces::Trace> twoRanks(const TraceShape& shape = {})
+{
+    using namespace traces;
+    auto trace = std::make_shared<Trace>();
+    trace->info.label = shape.label;
+    trace->info.title = "two ranks";
+    trace->info.schedule = "1f1b";
+    trace->info.ranks = 2;
+    trace->info.microbatches = 2;
+    trace->info.stageToRank = {Rank{0}, Rank{1}};
+    const LaneId zero = trace->addLane({.rank = Rank{0}, .kind = LaneKind::Compute, .depth = 0, .name = "rank 0"});
+    const LaneId one = trace->addLane({.rank = Rank{1}, .kind = LaneKind::Compute, .depth = 0, .name = "rank 1"});
+    const LaneId sends = trace->addLane({.rank = Rank{0}, .kind = LaneKind::Transfer, .depth = 0, .name = "transfers"});
+
+    TimeNs t0 = shape.start;
+    for (std::size_t step = 0; step < shape.unit.size(); ++step) {
+        const TimeNs u = shape.unit[step];
+        const auto add = [&](LaneId lane, int from, int to, Action action) {
+            return trace->append(lane, {.begin = t0 + from * u, .end = t0 + to * u, .action = action, .step = Step{step}, .text = {}});
+        };
+        const MicroBatch a{0};
+        const MicroBatch b{1};
+        const SliceRef f00 = add(zero, 0, 1, forward(Stage{0}, a));
+        const SliceRef f01 = add(zero, 1, 2, forward(Stage{0}, b));
+        const SliceRef f10 = add(one, 1, 2, forward(Stage{1}, a));
+        const SliceRef b10 = add(one, 2, 4, backward(Stage{1}, a));
+        const SliceRef f11 = add(one, 4, 5, forward(Stage{1}, b));
+        const SliceRef b11 = add(one, 5, 7, backward(Stage{1}, b));
+        const SliceRef b00 = add(zero, 4, 6, backward(Stage{0}, a));
+        const SliceRef b01 = add(zero, 7, 9, backward(Stage{0}, b));
+        trace->append(sends, {.begin = t0 + u, .end = t0 + u + u / 2, .action = makeAction(ActionKind::SendForward, Stage{0}, a),
+                              .step = Step{step}, .text = {}});
+        const auto edge = [&](SliceRef from, SliceRef to) {
+            trace->addEdge({.kind = EdgeKind::Data, .from = from, .to = to, .ready = trace->slice(from).end});
+        };
+        edge(f00, f10);
+        edge(f10, b10);
+        edge(f01, f11);
+        edge(f11, b11);
+        edge(b10, b00);
+        edge(b11, b01);
+        const auto hold = [&](int rank, int at, Bytes bytes) {
+            trace->addMemory(Rank{rank}, MemoryClass::Activations, t0 + at * u, bytes);
+        };
+        hold(0, 0, 100);
+        hold(0, 1, 200);
+        hold(0, 6, 100);
+        hold(0, 9, 0);
+        hold(1, 1, 100);
+        hold(1, 4, 100);
+        hold(1, 7, 0);
+        trace->addStep({.step = Step{step}, .span = {t0, t0 + 9 * u}, .loss = 1.0 / static_cast<double>(step + 1)});
+        t0 += 9 * u + shape.between;
+    }
+    return trace;
+}
+
+} // namespace stagecraft::ui::support

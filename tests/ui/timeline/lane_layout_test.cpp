@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/ui/support/traces.h"
+#include "ui/timeline/lane_layout.h"
+
+#include <gtest/gtest.h>
+
+namespace stagecraft::ui {
+namespace {
+
+using support::twoRanks;
+using traces::LaneId;
+using traces::Rank;
+
+class Layout : public ::testing::Test {
+protected:
+    void showOne() { scene_.setSources({{twoRanks()}}); }
+    void showTwo() { scene_.setSources({{twoRanks()}, {twoRanks({.label = traces::TraceLabel::Measured})}}); }
+    TimelineScene scene_;
+};
+
+TEST_F(Layout, PutsEveryLaneInARowOfItsOwn)
+{
+    showTwo();
+    const LaneLayout layout(scene_, {});
+    ASSERT_EQ(layout.rows().size(), 2U * (1 + 3));
+    for (std::size_t i = 1; i < layout.rows().size(); ++i) EXPECT_GE(layout.rows()[i].y, layout.rows()[i - 1].bottom());
+    EXPECT_GE(layout.height(), layout.rows().back().bottom());
+    for (const Row& row : layout.rows()) {
+        EXPECT_EQ(layout.rowAt(row.y), &row);
+        EXPECT_EQ(layout.rowAt(row.bottom() - 0.01), &row);
+    }
+    EXPECT_EQ(layout.rowAt(-1), nullptr);
+    EXPECT_EQ(layout.rowAt(layout.height() + 1), nullptr);
+}
+
+TEST_F(Layout, PutsARanksTransfersUnderItsWork)
+{
+    showOne();
+    const LaneLayout layout(scene_, {});
+    ASSERT_EQ(layout.rows().size(), 3U); // no header for a single source
+    EXPECT_EQ(layout.rows()[0].lane, LaneId{0});
+    EXPECT_EQ(layout.rows()[1].lane, LaneId{2});
+    EXPECT_EQ(layout.rows()[1].laneKind, traces::LaneKind::Transfer);
+    EXPECT_EQ(layout.rows()[2].lane, LaneId{1});
+    EXPECT_LT(layout.rows()[1].height, layout.rows()[0].height);
+}
+
+TEST_F(Layout, FoldsThinLanesAway)
+{
+    showOne();
+    const LaneLayout layout(scene_, {}, {{0, Rank{0}}});
+    EXPECT_EQ(layout.rows().size(), 2U);
+    EXPECT_EQ(layout.rowOf(0, LaneId{2}), nullptr);
+    EXPECT_NE(layout.rowOf(0, LaneId{0}), nullptr);
+    EXPECT_TRUE(layout.groups()[0].foldable);
+    EXPECT_TRUE(layout.groups()[0].folded);
+    EXPECT_FALSE(layout.groups()[1].foldable); // rank 1 has no thin lanes
+}
+
+TEST_F(Layout, FillsTheHeightWithinBounds)
+{
+    showOne();
+    const LaneLayout fitted(scene_, {.fitHeight = 120});
+    EXPECT_LE(fitted.height(), 120);
+    EXPECT_GT(fitted.height(), 115);
+    const LayoutOptions bounds;
+    const LaneLayout tall(scene_, {.fitHeight = 5000});
+    EXPECT_EQ(tall.rows()[0].height, bounds.mostCompute);
+    const LaneLayout low(scene_, {.fitHeight = 10});
+    EXPECT_EQ(low.rows()[0].height, bounds.leastCompute);
+}
+
+TEST_F(Layout, KeepsTheHeaderOfTheSourceInSight)
+{
+    showTwo();
+    const LaneLayout layout(scene_, {});
+    const Row& first = layout.rows()[0];
+    const Row& second = layout.rows()[4];
+    ASSERT_EQ(second.kind, Row::Kind::SourceHeader);
+    EXPECT_EQ(layout.stickyHeader(0).header, &first);
+    EXPECT_EQ(layout.stickyHeader(20).header, &first);
+    EXPECT_EQ(layout.stickyHeader(20).y, 0);
+    // The next header pushes it up by as much as they would overlap.
+    const LaneLayout::Sticky pushed = layout.stickyHeader(second.y - 10);
+    EXPECT_EQ(pushed.header, &first);
+    EXPECT_EQ(pushed.y, 10 - first.height);
+    EXPECT_EQ(layout.stickyHeader(second.y).header, &second);
+}
+
+TEST_F(Layout, LaysTheSimulationOverTheMeasuredLanes)
+{
+    showTwo();
+    scene_.setArrangement(Arrangement::Overlaid);
+    const LaneLayout layout(scene_, {});
+    ASSERT_EQ(layout.rows().size(), 4U);
+    for (std::size_t i = 1; i < 4; ++i) {
+        EXPECT_EQ(layout.rows()[i].source, 1);
+        ASSERT_TRUE(layout.rows()[i].ghost);
+        EXPECT_EQ(layout.rows()[i].ghostSource, 0);
+    }
+}
+
+TEST_F(Layout, IsEmptyWithoutSources)
+{
+    const LaneLayout layout(scene_, {.fitHeight = 300});
+    EXPECT_TRUE(layout.rows().empty());
+    EXPECT_EQ(layout.height(), 0);
+    EXPECT_EQ(layout.stickyHeader(0).header, nullptr);
+}
+
+} // namespace
+} // namespace stagecraft::ui

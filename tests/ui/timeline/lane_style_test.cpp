@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/timeline/lane_style.h"
+
+#include <gtest/gtest.h>
+
+namespace stagecraft::ui {
+namespace {
+
+using namespace traces;
+
+TEST(LaneStyle, ShadesByTheChunkOfTheRank)
+{
+    const Theme theme = Theme::of(ThemeKind::Light);
+    TraceInfo info;
+    info.stageToRank = {Rank{0}, Rank{1}, Rank{0}, Rank{1}}; // two chunks on each of two ranks
+    const LaneStyle style(theme, info);
+    const auto colour = [&](int stage) { return style.colour(style.colourIndex(forward(Stage{stage}, MicroBatch{0}))); };
+    EXPECT_EQ(colour(0), theme.block(PaintClass::Forward, 0).rgb());
+    EXPECT_EQ(colour(1), colour(0));
+    EXPECT_EQ(colour(2), theme.block(PaintClass::Forward, 1).rgb());
+    EXPECT_EQ(colour(3), colour(2));
+    EXPECT_EQ(colour(17), colour(0)); // a stage that the trace does not tell of
+}
+
+TEST(BlockLabel, SaysMoreWhereThereIsRoom)
+{
+    const Trace trace;
+    const Slice slice{.begin = 0, .end = 1'200'000, .action = forward(Stage{1}, MicroBatch{3}), .step = {}, .text = {}};
+    EXPECT_EQ(blockLabel(trace, slice, LabelDetail::Number), "3");
+    EXPECT_EQ(blockLabel(trace, slice, LabelDetail::Short), "F3");
+    EXPECT_EQ(blockLabel(trace, slice, LabelDetail::Full), QString::fromUtf8("F3 \u00b7 stage 1 \u00b7 1.2 ms"));
+}
+
+TEST(BlockLabel, NamesWhatHasNoMicroBatch)
+{
+    Trace trace;
+    const Slice step{.begin = 0, .end = 10, .action = makeAction(ActionKind::Optimizer, Stage{0}), .step = {}, .text = {}};
+    EXPECT_EQ(blockLabel(trace, step, LabelDetail::Number), "");
+    EXPECT_FALSE(blockLabel(trace, step, LabelDetail::Short).isEmpty());
+    const Slice kernel{.begin = 0, .end = 10, .action = {}, .step = {}, .text = trace.intern("sgemm")};
+    EXPECT_EQ(blockLabel(trace, kernel, LabelDetail::Short), "sgemm");
+}
+
+} // namespace
+} // namespace stagecraft::ui

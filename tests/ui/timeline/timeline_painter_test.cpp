@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/ui/support/traces.h"
+#include "ui/timeline/timeline_painter.h"
+
+#include <QApplication>
+#include <QImage>
+#include <QPainter>
+
+#include <gtest/gtest.h>
+
+namespace stagecraft::ui {
+namespace {
+
+using support::kMs;
+using support::twoRanks;
+using traces::LaneId;
+using traces::PaintClass;
+
+// Paints 10 ms into a picture of 1000 pixels of lanes and looks at its pixels.
+class Painting : public ::testing::TestWithParam<std::tuple<Surface, ThemeKind>> {
+protected:
+    Painting() : theme_(Theme::of(std::get<1>(GetParam()))), painter_(theme_, QApplication::font()) {}
+
+    void paint(double ratio = 1)
+    {
+        layout_ = LaneLayout(scene_, {.fitHeight = 300});
+        view_.area = QRectF(0, 0, painter_.headerWidth() + 1000, painter_.rulerHeight() + 340);
+        view_.range = {0, 0, 10.0 * kMs};
+        view_.surface = std::get<0>(GetParam());
+        view_.deviceRatio = ratio;
+        image_ = QImage((view_.area.size() * ratio).toSize(), QImage::Format_RGB32);
+        image_.setDevicePixelRatio(ratio);
+        image_.fill(Qt::magenta);
+        QPainter painter(&image_);
+        painter_.paint(painter, scene_, layout_, view_);
+        ratio_ = ratio;
+    }
+    QColor at(double ms, int source, LaneId lane, double place = 0.15)
+    {
+        const Row* row = layout_.rowOf(source, lane);
+        const QRectF lanes = painter_.lanesRect(view_.area);
+        return image_.pixelColor(static_cast<int>((lanes.left() + ms * 100) * ratio_),
+                                 static_cast<int>((lanes.top() + row->y - view_.scroll + row->height * place) * ratio_));
+    }
+    QColor block(PaintClass paint) const { return theme_.block(paint, 0); }
+
+    Theme theme_;
+    TimelineScene scene_;
+    TimelinePainter painter_;
+    LaneLayout layout_;
+    TimelineView view_;
+    QImage image_;
+    double ratio_ = 1;
+};
+INSTANTIATE_TEST_SUITE_P(Surfaces, Painting,
+                         ::testing::Combine(::testing::Values(Surface::Pixels, Surface::Vector),
+                                            ::testing::Values(ThemeKind::Light, ThemeKind::Dark)),
+                         [](const auto& info) {
+                             return std::string(std::get<0>(info.param) == Surface::Pixels ? "Pixels" : "Vector") +
+                                    (std::get<1>(info.param) == ThemeKind::Light ? "Light" : "Dark");
+                         });
+
+TEST_P(Painting, ColoursBlocksByKind)
+{
+    scene_.setSources({{twoRanks()}});
+    paint();
+    EXPECT_EQ(at(0.3, 0, LaneId{0}), block(PaintClass::Forward));
+    EXPECT_EQ(at(1.3, 0, LaneId{0}), block(PaintClass::Forward));
+    EXPECT_EQ(at(5, 0, LaneId{0}), block(PaintClass::Backward));
+    EXPECT_EQ(at(3, 0, LaneId{1}), block(PaintClass::Backward));
+    EXPECT_EQ(at(1.25, 0, LaneId{2}, 0.5), block(PaintClass::Transfer));
+    EXPECT_EQ(at(5.3, 0, LaneId{2}, 0.5), theme_.subLane);
+}
+
+TEST_P(Painting, HatchesBubbles)
+{
+    scene_.setSources({{twoRanks()}});
+    paint();
+    bool stroke = false;
+    bool ground = false;
+    for (double ms = 2.1; ms < 2.4; ms += 0.01) {
+        const QColor colour = at(ms, 0, LaneId{0});
+        stroke |= colour == theme_.hatch;
+        ground |= colour == theme_.lane;
+    }
+    EXPECT_TRUE(stroke);
+    EXPECT_TRUE(ground);
+    // After the step there is nothing to hatch.
+    for (double ms = 9.2; ms < 9.7; ms += 0.01) EXPECT_NE(at(ms, 0, LaneId{0}), theme_.hatch);
+}
+
+TEST_P(Painting, LeavesAGapBetweenTouchingBlocks)
+{
+    scene_.setSources({{twoRanks()}});
+    paint();
+    EXPECT_EQ(at(0.98, 0, LaneId{0}), block(PaintClass::Forward));
+    EXPECT_EQ(at(0.995, 0, LaneId{0}, 0.3), theme_.lane);
+    EXPECT_EQ(at(1.02, 0, LaneId{0}, 0.3), block(PaintClass::Forward));
+}
+
+TEST_P(Painting, PaintsNoPixelTwiceOrNever)
+{
+    scene_.setSources({{twoRanks()}, {twoRanks({.label = traces::TraceLabel::Measured})}});
+    paint();
+    for (int y = 0; y < image_.height(); y += 3)
+        for (int x = 0; x < image_.width(); x += 3) ASSERT_NE(image_.pixelColor(x, y), QColor(Qt::magenta)) << x << ", " << y;
+}
+
+TEST_P(Painting, MarksThePhasesOfTheStep)
+{
+    scene_.setSources({{twoRanks()}});
+    paint();
+    const QRectF lanes = painter_.lanesRect(view_.area);
+    // Full from 1 ms (rank 1 begins) to 7 ms (rank 1 is done).
+    const int y = static_cast<int>(painter_.rulerHeight() * 0.40);
+    const auto colour = [&](double ms) { return image_.pixelColor(static_cast<int>(lanes.left() + ms * 100), y); };
+    EXPECT_EQ(colour(0.2), theme_.filling);
+    EXPECT_EQ(colour(2), theme_.steady);
+    EXPECT_EQ(colour(6.8), theme_.steady);
+    EXPECT_EQ(colour(7.3), theme_.draining);
+}
+
+TEST_P(Painting, OutlinesTheSelectedBlockAndItsHandOffs)
+{
+    scene_.setSources({{twoRanks()}});
+    paint();
+    const QImage plain = image_;
+    view_.selection = {.kind = TimelineItem::Kind::Slice, .source = 0, .slice = {LaneId{0}, 0}};
+    paint();
+    int accent = 0;
+    int changedElsewhere = 0;
+    const QRectF lanes = painter_.lanesRect(view_.area);
+    for (int y = 0; y < image_.height(); ++y)
+        for (int x = 0; x < image_.width(); ++x) {
+            if (image_.pixel(x, y) == plain.pixel(x, y)) continue;
+            if (image_.pixelColor(x, y) == theme_.accent) ++accent;
+            if (x > lanes.left() + 110) ++changedElsewhere; // F0 ends at 100; its edge leads to rank 1 at 100
+            EXPECT_GE(y, static_cast<int>(lanes.top()) - 1);
+        }
+    EXPECT_GT(accent, 100);
+    EXPECT_LT(changedElsewhere, 200);
+    const Row* to = layout_.rowOf(0, LaneId{1});
+    bool arrow = false; // at the consumer's begin, half way down
+    for (int dx = -8; dx < 2; ++dx)
+        arrow |= image_.pixelColor(static_cast<int>(lanes.left()) + 100 + dx, static_cast<int>(lanes.top() + to->y + to->height / 2)) == theme_.arrow;
+    EXPECT_TRUE(arrow);
+}
+
+TEST_P(Painting, ShadesPauses)
+{
+    const auto trace = twoRanks({.label = traces::TraceLabel::Measured});
+    scene_.setSources({{trace}});
+    paint();
+    const QColor before = at(2.5, 0, LaneId{1});
+    trace->addPause({2 * kMs, 3 * kMs});
+    scene_.setSources({{trace}});
+    paint();
+    EXPECT_NE(at(2.5, 0, LaneId{1}), before);
+    EXPECT_EQ(at(5.5, 0, LaneId{1}), block(PaintClass::Backward));
+}
+
+TEST_P(Painting, DrawsTheSimulationAsOutlines)
+{
+    scene_.setSources({{twoRanks({.unit = {kMs + kMs / 10}})}, {twoRanks({.label = traces::TraceLabel::Measured})}});
+    scene_.setArrangement(Arrangement::Overlaid);
+    paint();
+    // The simulated B0 of rank 0 lies at 4.4 .. 6.6, the measured one at 4 .. 6.
+    EXPECT_EQ(at(4.2, 1, LaneId{0}, 0.3), block(PaintClass::Backward));
+    EXPECT_EQ(at(5.5, 1, LaneId{0}, 0.3), block(PaintClass::Backward));
+    int dark = 0;
+    for (double ms = 4.38; ms < 4.45; ms += 0.01) dark += at(ms, 1, LaneId{0}, 0.3) != block(PaintClass::Backward);
+    EXPECT_GE(dark, 1);
+    EXPECT_LE(dark, 4);
+}
+
+TEST_P(Painting, FollowsTheScrollPosition)
+{
+    scene_.setSources({{twoRanks()}});
+    view_.scroll = 40;
+    paint();
+    EXPECT_EQ(at(3, 0, LaneId{1}), block(PaintClass::Backward));
+}
+
+TEST_P(Painting, IsSharpOnDenseScreens)
+{
+    scene_.setSources({{twoRanks()}});
+    paint(2);
+    EXPECT_EQ(at(0.3, 0, LaneId{0}), block(PaintClass::Forward));
+    EXPECT_EQ(at(5, 0, LaneId{0}), block(PaintClass::Backward));
+    // The edge at 4 ms takes one device pixel at most.
+    const QRectF lanes = painter_.lanesRect(view_.area);
+    const Row* row = layout_.rowOf(0, LaneId{0});
+    const int y = static_cast<int>((lanes.top() + row->y + row->height * 0.3) * 2);
+    const int edge = static_cast<int>((lanes.left() + 400) * 2);
+    EXPECT_EQ(image_.pixelColor(edge + 1, y), block(PaintClass::Backward));
+    EXPECT_NE(image_.pixelColor(edge - 1, y), block(PaintClass::Backward));
+}
+
+TEST_P(Painting, StaysCalmWithoutSources)
+{
+    paint();
+    EXPECT_EQ(image_.pixelColor(300, 100), theme_.base);
+}
+
+} // namespace
+} // namespace stagecraft::ui
