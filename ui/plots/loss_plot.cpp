@@ -20,7 +20,7 @@ LossPlot::LossPlot(QWidget* parent)
     plot_->setAccessibleName(accessibleName());
     plot_->addGraph();
     plot_->axisRect()->setMinimumMargins(QMargins(8, 8, 8, 4));
-    plot_->yAxis->ticker()->setTickCount(3);
+    plot_->yAxis->ticker()->setTickCount(2); // the plot is low
     plot_->yAxis->setNumberFormat(QStringLiteral("g"));
     plot_->yAxis->setNumberPrecision(4);
     const QSharedPointer<QCPAxisTickerFixed> whole(new QCPAxisTickerFixed); // a step is a whole number

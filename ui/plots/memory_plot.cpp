@@ -23,7 +23,7 @@ using traces::TimeNs;
 
 constexpr int kMostLegendRanks = 8;
 constexpr std::size_t kMostPredictionSegments = 64;
-constexpr double kHeadRoom = 1.28; // of the peak: room for its text and the legend
+constexpr double kHeadRoom = 1.5; // of the peak: room for its text and the legend
 
 // From the ground up: what stays at the bottom, what comes and goes on top.
 constexpr std::array<MemoryClass, 5> kStack{MemoryClass::Weights, MemoryClass::Gradients, MemoryClass::Optimizer,

@@ -10,6 +10,7 @@
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
+#include <QScrollBar>
 #include <QSignalBlocker>
 #include <QSpinBox>
 #include <QTableView>
@@ -161,6 +162,9 @@ void FiguresPanel::refresh()
     const int shown = std::min(ranks_->rowCount(), 12);
     ranksTable_->setFixedHeight(ranksTable_->horizontalHeader()->sizeHint().height() +
                                 shown * ranksTable_->verticalHeader()->defaultSectionSize() + 2 * ranksTable_->frameWidth() + 2);
+    // a third column of figures comes with a run: the panel widens for it rather than cut it off
+    grid_->invalidate();
+    setMinimumWidth(std::max(300, grid_->minimumSize().width() + 20 + verticalScrollBar()->sizeHint().width()));
 }
 
 FiguresPanel::Line FiguresPanel::newLine(int row)

@@ -85,6 +85,7 @@ QWidget* MainWindow::buildCentre()
     timeline_->setEmptyText(tr("Nothing to show yet"),
                             tr("Choose a plan on the left, or open one with Ctrl+O; its simulated timeline appears here."));
     memory_ = new MemoryPlot(scene);
+    memory_->setMinimumHeight(130); // below it the curves cannot be told apart
     banner_ = new QLabel;
     banner_->setObjectName("banner");
     banner_->setProperty("tone", "banner");
@@ -150,7 +151,7 @@ void MainWindow::arrangeDocks()
     lossDock_->setVisible(workbench_->run().lastLoss().has_value()); // comes with the first loss
     resizeDocks({labDock_, figuresDock_}, {300, 340}, Qt::Horizontal);
     resizeDocks({figuresDock_, selectionDock_}, {470, 190}, Qt::Vertical);
-    resizeDocks({logDock_}, {110}, Qt::Vertical);
+    resizeDocks({logDock_}, {90}, Qt::Vertical);
 }
 
 void MainWindow::buildStatusBar()
