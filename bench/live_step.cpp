@@ -1,50 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Step time of the live engine for one preset, as one JSON line: what bench/live_against_peer.py puts beside the peer.
+// Step time of the live engine for one preset in mode threads, as one JSON line: the run's result, and how long after its
+// end an event could be taken. bench/live_against_peer.py puts it beside the peer.
 //
 //   live_step gpt-small 12          preset, steps
 #include "engine/plan/plan_json.h"
+#include "engine/probe/clock.h"
 #include "engine/runtime/local_session.h"
 #include "engine/session/session_message.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 using namespace stagecraft;
 
-int main(int argc, char** argv)
+namespace {
+
+struct Watched {
+    std::vector<traces::TimeNs> delays; // from a slice's end until it was taken
+    std::string result;
+    std::string failure;
+};
+
+Watched watch(engine::Session& session)
 {
-    if (argc != 3) {
-        std::fprintf(stderr, "usage: live_step PRESET STEPS\n");
-        return 2;
-    }
-    auto plan = engine::presetPlan(argv[1]);
-    if (!plan.ok()) {
-        std::fprintf(stderr, "%s\n", plan.error().message.c_str());
-        return 2;
-    }
-    plan.value().run.mode = engine::RunMode::Threads;
-    plan.value().run.steps = std::atoi(argv[2]);
-    const auto session = runtime::makeLocalSession();
-    if (const auto started = session->start(plan.value()); !started.ok()) {
-        std::fprintf(stderr, "%s\n", started.error().message.c_str());
-        return 1;
-    }
+    Watched watched;
     for (bool over = false; !over;) {
-        over = engine::finished(session->state());
-        session->waitForRecords(std::chrono::milliseconds(50));
-        for (const traces::Record& record : session->takeRecords()) {
+        over = engine::finished(session.state());
+        session.waitForRecords(std::chrono::milliseconds(50));
+        const std::vector<traces::Record> records = session.takeRecords();
+        const traces::TimeNs now = runtime::monotonicClock().now();
+        for (const traces::Record& record : records) {
+            if (const auto* slice = std::get_if<traces::SliceRecord>(&record))
+                watched.delays.push_back(now - slice->slice.end);
             const auto* said = std::get_if<traces::SessionRecord>(&record);
             if (said == nullptr) continue;
             const auto message = engine::readMessage(said->json);
             if (!message.ok()) continue;
-            if (std::holds_alternative<engine::ResultMessage>(message.value())) std::puts(said->json.c_str());
-            if (const auto* failure = std::get_if<engine::FailureMessage>(&message.value())) {
-                std::fprintf(stderr, "%s\n", failure->text.c_str());
-                return 1;
-            }
+            if (std::holds_alternative<engine::ResultMessage>(message.value())) watched.result = said->json;
+            if (const auto* failure = std::get_if<engine::FailureMessage>(&message.value()))
+                watched.failure = failure->text;
         }
     }
+    std::sort(watched.delays.begin(), watched.delays.end());
+    return watched;
+}
+
+int complain(const std::string& text)
+{
+    std::fprintf(stderr, "live_step: %s\n", text.c_str());
+    return 1;
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    if (argc != 3) {
+        complain("usage: live_step PRESET STEPS");
+        return 2;
+    }
+    auto plan = engine::presetPlan(argv[1]);
+    if (!plan.ok()) return complain(plan.error().message);
+    plan.value().run.mode = engine::RunMode::Threads;
+    plan.value().run.steps = std::atoi(argv[2]);
+
+    const auto session = runtime::makeLocalSession();
+    if (const auto started = session->start(plan.value()); !started.ok()) return complain(started.error().message);
+    const Watched watched = watch(*session);
+    if (!watched.failure.empty()) return complain(watched.failure);
+    if (watched.delays.empty()) return complain("nothing was recorded");
+    std::printf("{\"run\":%s,\"delay_median_ns\":%lld,\"delay_max_ns\":%lld}\n", watched.result.c_str(),
+                static_cast<long long>(watched.delays[watched.delays.size() / 2]),
+                static_cast<long long>(watched.delays.back()));
     return 0;
 }

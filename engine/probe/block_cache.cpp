@@ -26,8 +26,8 @@ constexpr std::size_t kAlignment = 64;
 constexpr int kFirstShift = 7; // the smallest class holds 128 bytes
 constexpr std::uint32_t kStepsPerDoubling = 8;
 constexpr std::uint32_t kClassCount = (48 - kFirstShift) * kStepsPerDoubling;
-constexpr std::size_t kThreadBlockLimit = std::size_t{1} << 20; // larger blocks are shared: their work hides a lock
-constexpr std::size_t kThreadLimit = std::size_t{32} << 20;     // of one thread's lists
+constexpr std::size_t kThreadBlockLimit = std::size_t{16} << 10; // larger blocks are shared: their work hides a lock
+constexpr std::size_t kThreadLimit = std::size_t{1} << 20;       // of one thread's lists
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 struct FreeBlock {
@@ -231,7 +231,8 @@ void BlockCache::give(Block block) noexcept
     free->next = cache->lists[block.sizeClass];
     cache->lists[block.sizeClass] = free;
     cache->kept += size;
-    // A consumer frees what its producer allocates: what piles up here must find its way back.
+    // A consumer frees what its producer allocates. What piles up here must soon find its way back, or the producer meets
+    // fresh pages again and again.
     if (cache->kept > kThreadLimit) cache->flush(block.sizeClass);
 }
 

@@ -26,7 +26,7 @@ namespace {
 class Emulation {
 public:
     explicit Emulation(const Execution& run)
-        : run_(run), handoff_(run.schedule.stages(), run.schedule.microbatches, /*spins=*/0),
+        : run_(run), handoff_(run.schedule.stages(), run.schedule.microbatches, {}),
           lists_(static_cast<std::size_t>(run.schedule.ranks)), ranks_(lists_.size())
     {
         for (std::size_t r = 0; r < lists_.size(); ++r) {

@@ -3,7 +3,10 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/custom_function.h>
+
+#include <cstring>
 
 namespace stagecraft::runtime {
 
@@ -31,12 +34,15 @@ struct LinearIntoGradient : torch::autograd::Function<LinearIntoGradient> {
 
         Tensor dx;
         if (context->needs_input_grad(0)) dx = dy.matmul(weight);
+        // Adding to zeros is faster than MKL's product into fresh memory, which clears it first, and slower.
+        const at::NoGradGuard noGrad;
         Tensor dw; // stays undefined where it has been added already
         if (Tensor& gradient = weight.mutable_grad(); gradient.defined()) {
-            const at::NoGradGuard noGrad;
             gradient.addmm_(rows.t(), inputs);
         } else {
-            dw = rows.t().mm(inputs);
+            dw = at::empty(weight.sizes());
+            std::memset(dw.mutable_data_ptr(), 0, dw.nbytes());
+            dw.addmm_(rows.t(), inputs);
         }
         return {dx, dw, rows.sum(0)};
     }

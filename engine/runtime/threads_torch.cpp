@@ -136,8 +136,8 @@ private:
 void runOnThreads(const Execution& run)
 {
     const int ranks = run.schedule.ranks;
-    const int spins = spinsFor(ranks);
-    Shared shared{run, Handoff(run.schedule.stages(), run.schedule.microbatches, spins), StepBarrier(ranks, spins), 0,
+    const Patience patience = patienceFor(ranks);
+    Shared shared{run, Handoff(run.schedule.stages(), run.schedule.microbatches, patience), StepBarrier(ranks, patience), 0,
                   std::vector<TimeNs>(static_cast<std::size_t>(ranks))};
     run.control.onEnding([&shared] {
         shared.handoff.cancel();

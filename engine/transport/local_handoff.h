@@ -37,9 +37,9 @@ struct Arrival {
 template <class Payload>
 class LocalHandoff {
 public:
-    LocalHandoff(int stages, int microbatches, int spins)
+    LocalHandoff(int stages, int microbatches, const Patience& patience)
         : microbatches_(static_cast<std::size_t>(microbatches)),
-          count_(2 * static_cast<std::size_t>(stages) * microbatches_), boxes_(new Box[count_]), spins_(spins)
+          count_(2 * static_cast<std::size_t>(stages) * microbatches_), boxes_(new Box[count_]), patience_(patience)
     {
     }
 
@@ -62,7 +62,7 @@ public:
     std::optional<Arrival<Payload>> take(const BoxAddress& address)
     {
         Box& box = at(address);
-        if (waitWhile(box.state, kEmpty, spins_) == kCancelled) return std::nullopt;
+        if (waitWhile(box.state, kEmpty, patience_) == kCancelled) return std::nullopt;
         std::optional<Arrival<Payload>> arrival(std::move(box.arrival));
         box.arrival = {};
         std::uint32_t expected = kFull;
@@ -102,7 +102,7 @@ private:
     std::size_t microbatches_;
     std::size_t count_;
     std::unique_ptr<Box[]> boxes_;
-    int spins_;
+    Patience patience_;
 };
 
 } // namespace stagecraft::runtime

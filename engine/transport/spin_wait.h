@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Waiting for an atomic value: a short spin, because the other side is mostly about to finish, then sleep in the kernel.
+// Waiting for an atomic value. Waking a thread that sleeps in the kernel takes 50 us here and costs the one that wakes it
+// another 20, and hand-offs of small models are a millisecond apart. So a waiter first spins, then goes on looking while it
+// offers its core to others, and sleeps only after that.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <thread>
 
@@ -22,26 +25,38 @@ inline void spinPause()
 #endif
 }
 
-// Number of looks before a waiting thread sleeps: about 50 us where every rank has a core, as long as it takes to wake a
-// sleeping thread; none where ranks share cores, for there a spin takes the time of the one that is waited for.
-inline int spinsFor(int ranks)
+struct Patience {
+    int spins = 0;                         // looks with nothing but a pause between them
+    std::chrono::microseconds yielding{0}; // then looks that let other threads run in between
+};
+
+// None where ranks share cores: there a spin takes the time of the one that is waited for.
+inline Patience patienceFor(int ranks)
 {
-    return ranks <= static_cast<int>(std::thread::hardware_concurrency()) ? 1500 : 0;
+    if (ranks > static_cast<int>(std::thread::hardware_concurrency())) return {};
+    return {.spins = 1000, .yielding = std::chrono::microseconds(2000)};
 }
 
 // Returns the first value that is not `old`.
-inline std::uint32_t waitWhile(const std::atomic<std::uint32_t>& value, std::uint32_t old, int spins)
+inline std::uint32_t waitWhile(const std::atomic<std::uint32_t>& value, std::uint32_t old, const Patience& patience)
 {
-    for (int i = 0; i < spins; ++i) {
-        const std::uint32_t now = value.load(std::memory_order_acquire);
-        if (now != old) return now;
+    std::uint32_t now = value.load(std::memory_order_acquire);
+    for (int i = 0; i < patience.spins && now == old; ++i) {
         spinPause();
+        now = value.load(std::memory_order_acquire);
     }
-    for (;;) {
-        const std::uint32_t now = value.load(std::memory_order_acquire);
-        if (now != old) return now;
+    if (now == old && patience.yielding.count() > 0) {
+        const auto until = std::chrono::steady_clock::now() + patience.yielding;
+        while (now == old && std::chrono::steady_clock::now() < until) {
+            std::this_thread::yield();
+            now = value.load(std::memory_order_acquire);
+        }
+    }
+    while (now == old) {
         value.wait(old, std::memory_order_acquire);
+        now = value.load(std::memory_order_acquire);
     }
+    return now;
 }
 
 } // namespace stagecraft::runtime

@@ -14,7 +14,7 @@ namespace stagecraft::runtime {
 
 class StepBarrier {
 public:
-    StepBarrier(int ranks, int spins) : ranks_(static_cast<std::uint32_t>(ranks)), spins_(spins) {}
+    StepBarrier(int ranks, const Patience& patience) : ranks_(static_cast<std::uint32_t>(ranks)), patience_(patience) {}
 
     template <class Completion>
     bool arrive(Completion&& completion)
@@ -27,7 +27,7 @@ public:
             round_.fetch_add(1, std::memory_order_release);
             round_.notify_all();
         } else {
-            waitWhile(round_, round, spins_);
+            waitWhile(round_, round, patience_);
         }
         return !cancelled_.load(std::memory_order_acquire);
     }
@@ -42,7 +42,7 @@ public:
 
 private:
     std::uint32_t ranks_;
-    int spins_;
+    Patience patience_;
     alignas(64) std::atomic<std::uint32_t> arrived_{0};
     alignas(64) std::atomic<std::uint32_t> round_{0};
     std::atomic<bool> cancelled_{false};

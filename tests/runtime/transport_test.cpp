@@ -22,7 +22,7 @@ BoxAddress box(Direction direction, int stage, int microbatch)
 
 TEST(LocalHandoff, MovesThePayloadAndTellsWhenItWasThere)
 {
-    LocalHandoff<std::unique_ptr<int>> handoff(2, 2, 0);
+    LocalHandoff<std::unique_ptr<int>> handoff(2, 2, {});
     handoff.put(box(Direction::Forward, 1, 0), std::make_unique<int>(7), TimeNs{123});
     EXPECT_TRUE(handoff.full(box(Direction::Forward, 1, 0)));
     EXPECT_FALSE(handoff.full(box(Direction::Backward, 1, 0)));
@@ -36,7 +36,7 @@ TEST(LocalHandoff, MovesThePayloadAndTellsWhenItWasThere)
 
 TEST(LocalHandoff, WakesAReceiverThatSleeps)
 {
-    LocalHandoff<int> handoff(1, 1, 0);
+    LocalHandoff<int> handoff(1, 1, {});
     std::optional<Arrival<int>> arrival;
     std::jthread receiver([&] { arrival = handoff.take(box(Direction::Backward, 0, 0)); });
     handoff.put(box(Direction::Backward, 0, 0), 5, monotonicClock());
@@ -47,7 +47,7 @@ TEST(LocalHandoff, WakesAReceiverThatSleeps)
 
 TEST(LocalHandoff, CancelEndsEveryWait)
 {
-    LocalHandoff<int> handoff(2, 1, 100);
+    LocalHandoff<int> handoff(2, 1, {.spins = 100});
     std::atomic<int> empty{0};
     {
         std::vector<std::jthread> receivers;
@@ -67,7 +67,7 @@ TEST(StepBarrier, LetsNobodyOnBeforeTheLastOneHasDoneTheStepsWork)
 {
     constexpr int kRanks = 3;
     constexpr int kSteps = 200;
-    StepBarrier barrier(kRanks, 50);
+    StepBarrier barrier(kRanks, {.spins = 50});
     std::vector<int> done(kSteps, 0); // not atomic on purpose: the barrier orders it
     std::atomic<int> wrong{0};
     {
@@ -86,7 +86,7 @@ TEST(StepBarrier, LetsNobodyOnBeforeTheLastOneHasDoneTheStepsWork)
 
 TEST(StepBarrier, CancelWakesThoseWhoWaitAndTurnsAwayThoseWhoCome)
 {
-    StepBarrier barrier(2, 0);
+    StepBarrier barrier(2, {});
     std::atomic<bool> passed{true};
     std::jthread waiting([&] { passed = barrier.arrive([] {}); });
     barrier.cancel();

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What the window must do in time, on Qt's offscreen platform: a changed control until everything is drawn again, the start
+// of the program until the first timeline is drawn, and a live event until it is drawn.
+#include "engine/plan/plan_json.h"
+#include "ui/timeline/timeline_widget.h"
+#include "ui/window/main_window.h"
+
+#include <QApplication>
+#include <QSettings>
+#include <QSpinBox>
+#include <QTemporaryDir>
+
+#include <benchmark/benchmark.h>
+
+#include <memory>
+
+namespace {
+
+using namespace stagecraft;
+
+class Lab {
+public:
+    Lab() : settings_(folder_.filePath("bench.ini"), QSettings::IniFormat)
+    {
+        window_ = std::make_unique<ui::MainWindow>(settings_, ui::WindowOptions{.programFolder = "/nowhere", .theme = {}, .dialogs = {}});
+        window_->resize(1600, 1000);
+        window_->show();
+        draw();
+    }
+    // All that is posted: layouts, queued replots, paint events.
+    static void draw()
+    {
+        QCoreApplication::sendPostedEvents();
+        QCoreApplication::processEvents();
+    }
+    ui::MainWindow& window() { return *window_; }
+
+private:
+    QTemporaryDir folder_;
+    QSettings settings_;
+    std::unique_ptr<ui::MainWindow> window_;
+};
+
+// A control changes: plan, schedule, simulation, figures, every panel drawn. The argument is the number of actions.
+void controlChange(benchmark::State& state)
+{
+    Lab lab;
+    engine::Plan plan;
+    plan.pipeline.ranks = 10;
+    plan.pipeline.microbatches = static_cast<int>(state.range(0)) / 20;
+    lab.window().workbench().document().startFrom(plan);
+    Lab::draw();
+    auto* microbatches = lab.window().findChild<QSpinBox*>("microbatches");
+    int change = 1;
+    for (auto _ : state) {
+        microbatches->setValue(microbatches->value() - change);
+        change = -change;
+        Lab::draw();
+        if (lab.window().workbench().simulation().busy()) state.SkipWithError("was not simulated at once");
+    }
+}
+BENCHMARK(controlChange)->Arg(200)->Arg(2'000)->Arg(20'000)->Unit(benchmark::kMillisecond);
+
+// A window is made, the first plan simulated and drawn; what the program does after Qt itself has started.
+void firstTimeline(benchmark::State& state)
+{
+    for (auto _ : state) {
+        Lab lab;
+        lab.window().workbench().document().startFrom(engine::presetPlan("gpt-small").value());
+        Lab::draw();
+    }
+}
+BENCHMARK(firstTimeline)->Unit(benchmark::kMillisecond);
+
+// Moving along a timeline of so many actions.
+void pan(benchmark::State& state)
+{
+    Lab lab;
+    engine::Plan plan;
+    plan.pipeline.ranks = 10;
+    plan.pipeline.microbatches = static_cast<int>(state.range(0)) / 20;
+    lab.window().workbench().document().startFrom(plan);
+    Lab::draw();
+    ui::TimeAxis& axis = lab.window().workbench().scene().axis();
+    axis.zoom(0.3, axis.range().first());
+    double way = axis.range().length / 50;
+    for (auto _ : state) {
+        axis.pan(way);
+        way = -way;
+        Lab::draw();
+    }
+}
+BENCHMARK(pan)->Arg(20'000)->Unit(benchmark::kMillisecond);
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    qputenv("QT_QPA_PLATFORM", "offscreen");
+    benchmark::Initialize(&argc, argv);
+    QApplication application(argc, argv);
+    benchmark::RunSpecifiedBenchmarks();
+    return 0;
+}
