@@ -10,6 +10,7 @@
 #include "ui/window/main_window.h"
 
 #include <QApplication>
+#include <QFileInfo>
 #include <QSettings>
 #include <QTemporaryDir>
 
@@ -64,11 +65,26 @@ traces::Expected<void> openWhatIsNamed(ui::MainWindow& window, const WindowComma
     const QString name = command.plan.isEmpty() ? QString(kFirstPlan) : command.plan;
     traces::Expected<engine::Plan> plan = planOf(name);
     if (!plan.ok()) return plan.error();
-    if (namesPreset(name)) bench.document().startFrom(std::move(plan).value());
+    const bool file = QFileInfo::exists(name);
+    if (!file) bench.document().startFrom(std::move(plan).value());
     else if (auto opened = bench.document().open(name); !opened.ok()) return opened;
     else window.files().recent().add(name);
+    window.log().note(file ? QObject::tr("Opened %1.").arg(name) : QObject::tr("New plan from the preset %1.").arg(name));
     if (command.trace.isEmpty()) return {};
-    return bench.openTrace(command.trace);
+    if (auto opened = bench.openTrace(command.trace); !opened.ok()) return opened;
+    window.files().recent().add(command.trace);
+    window.log().note(QObject::tr("Opened %1.").arg(command.trace));
+    return {};
+}
+
+// Takes the times of the run over as soon as it is finished.
+void useMeasuredTimes(ui::MainWindow& window)
+{
+    QObject::connect(&window.workbench().run(), &ui::RunController::stateChanged, &window, [&window](engine::SessionState state) {
+        if (state != engine::SessionState::Finished) return;
+        const traces::Expected<void> used = window.workbench().useMeasuredCosts();
+        if (!used.ok()) window.log().problem(ui::toQt(used.error().message));
+    });
 }
 
 int runWindow(const WindowCommand& command)
@@ -89,6 +105,7 @@ int runWindow(const WindowCommand& command)
     std::unique_ptr<Screenshot> screenshot;
     if (picture) screenshot = std::make_unique<Screenshot>(window, command);
     if (command.run) {
+        if (command.useMeasured) useMeasuredTimes(window);
         window.startRun();
         if (picture && !window.workbench().run().active())
             return fail(QObject::tr("the plan cannot be run: %1").arg(ui::whyNotRunnable(window.workbench().document().plan())));

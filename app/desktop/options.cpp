@@ -62,16 +62,20 @@ std::variant<WindowCommand, RenderCommand, Done> readCommandLine(int argc, char*
     std::string size = "1280x800";
     std::string at = "end";
     bool run = false;
+    bool useMeasured = false;
     program.add_option("--plan", plan, "Plan file, or the name of a preset");
     program.add_option("--trace", trace, "Trace file to show")->check(CLI::ExistingFile);
     program.add_option("--theme", theme, "light or dark")->check(CLI::IsMember({"light", "dark"}));
     CLI::Option* picture = program.add_option("--screenshot", screenshot, "Draw the window into this PNG file and end; needs no display");
     program.add_option("--size", size, "Size of the window, such as 1280x800")
         ->check(checkedBy([](const std::string& text) { return sizeOf(text).has_value(); }, "write WIDTHxHEIGHT, 320x240 to 16384x16384"));
-    program.add_flag("--run", run, "Run the plan at once");
+    CLI::Option* runs = program.add_flag("--run", run, "Run the plan at once");
+    program.add_flag("--use-measured", useMeasured, "After the run take its times over as costs and lay the new simulation over it")
+        ->needs(runs);
     program.add_option("--screenshot-at", at, "With --run: step:K (in the midst of step K, from 0) or end")
         ->check(checkedBy([](const std::string& text) { return pictureTimeOf(text).has_value(); }, "write step:K or end"))
-        ->needs(picture);
+        ->needs(picture)
+        ->needs(runs);
 
     CLI::App* render = program.add_subcommand("render", "Draw the timeline of a plan or trace into a picture; needs no display");
     render->footer("Example: stagecraft render gpt-small timeline.svg");
@@ -93,7 +97,7 @@ std::variant<WindowCommand, RenderCommand, Done> readCommandLine(int argc, char*
         return name.empty() ? std::optional<ui::ThemeKind>() : themes.at(name);
     };
     if (render->parsed()) return RenderCommand{ui::toQt(source), ui::toQt(out), themeOf(renderTheme), width};
-    return WindowCommand{ui::toQt(plan), ui::toQt(trace), themeOf(theme), ui::toQt(screenshot), *sizeOf(size), run, *pictureTimeOf(at)};
+    return WindowCommand{ui::toQt(plan), ui::toQt(trace), themeOf(theme), ui::toQt(screenshot), *sizeOf(size), run, useMeasured, *pictureTimeOf(at)};
 }
 
 } // namespace stagecraft::desktop

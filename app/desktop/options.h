@@ -26,6 +26,7 @@ struct WindowCommand {
     QString screenshot; // file; empty: the window is shown
     QSize size{1280, 800};
     bool run = false;
+    bool useMeasured = false; // after the run its times become the plan's costs
     PictureTime at;
 };
 

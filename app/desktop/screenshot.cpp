@@ -40,8 +40,9 @@ void Screenshot::check()
 {
     if (done_) return;
     const ui::Workbench& bench = window_.workbench();
+    if (bench.simulation().busy()) return;
     if (!command_.run) {
-        if (!bench.simulation().busy()) take();
+        take();
         return;
     }
     const engine::SessionState state = bench.run().state();

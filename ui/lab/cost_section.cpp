@@ -76,6 +76,7 @@ CostSection::CostSection(QWidget* parent)
     stages_->setObjectName("stageCostModel");
     table_->setModel(stages_);
     table_->setShowGrid(false);
+    table_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     table_->setTabKeyNavigation(false);
     table_->verticalHeader()->hide();
     table_->verticalHeader()->setDefaultSectionSize(table_->fontMetrics().height() + 4);

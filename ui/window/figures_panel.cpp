@@ -74,6 +74,7 @@ FiguresPanel::FiguresPanel(Workbench& workbench, QWidget* parent)
     ranksTable_->setObjectName("rankFigures");
     ranksTable_->setModel(ranks_);
     ranksTable_->setShowGrid(false);
+    ranksTable_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     ranksTable_->setTabKeyNavigation(false);
     ranksTable_->setSelectionBehavior(QAbstractItemView::SelectRows);
     ranksTable_->verticalHeader()->hide();

@@ -160,6 +160,8 @@ void MainWindow::buildStatusBar()
     clockLabel_ = new QLabel;
     traceLabel_->setObjectName("traceLabel");
     clockLabel_->setObjectName("clockLabel");
+    traceLabel_->setContentsMargins(6, 0, 6, 0);
+    clockLabel_->setContentsMargins(6, 0, 6, 0);
     traceLabel_->setToolTip(tr("Where the shown traces come from."));
     clockLabel_->setToolTip(tr("The clock that their times are read from."));
     statusBar()->addPermanentWidget(traceLabel_);

@@ -56,7 +56,7 @@ QVariant RankFiguresModel::data(const QModelIndex& index, int role) const
 QVariant RankFiguresModel::headerData(int section, Qt::Orientation orientation, int role) const
 {
     if (orientation != Qt::Horizontal) return role == Qt::DisplayRole ? QVariant(section) : QVariant();
-    static const char* const kTitles[] = {"Rank", "Busy", "Live", "Memory", "Mostly idle for"};
+    static const char* const kTitles[] = {"Rank", "Busy", "Live", "Memory", "Idle for"};
     static const char* const kTips[] = {"The device.", "Share of the makespan in which it computes.",
                                         "Most micro-batches whose activations it holds.", "Most bytes that it holds.",
                                         "The cause of most of its idle time; point at a row for all of them."};
