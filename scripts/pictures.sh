@@ -7,17 +7,18 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=build/release/bin
 out=docs/pictures
 [[ -x $bin/stagecraft ]] || { echo "build first: ./run or ./test" >&2; exit 1; }
-mkdir -p "$out"
+mkdir -p "$out" "${TMPDIR:-/tmp}/stagecraft-pictures"
 export QT_QPA_PLATFORM=offscreen
-work=$(mktemp -d)
+work=${TMPDIR:-/tmp}/stagecraft-pictures # not a random name: the log in the pictures shows it
 trap 'rm -rf "$work"' EXIT
 
 # gpt-small on four emulated ranks: the preset has two and threads
 plan() {
-    python3 - "$1" "$2" "$3" >"$work/plan.json" <<'PY'
+    python3 - "$1" "$2" "$3" >"$work/gpt-small.plan.json" <<'PY'
 import json, sys
 plan = json.load(open("resources/plans/gpt-small.plan.json"))
 plan["pipeline"]["ranks"] = int(sys.argv[1])
+plan["description"] = "A small GPT on four ranks."
 plan["run"].update(mode=sys.argv[2], steps=int(sys.argv[3]))
 del plan["partition"]
 print(json.dumps(plan))
@@ -26,5 +27,5 @@ PY
 
 "$bin/stagecraft" --plan twelve-layers --theme light --size 1280x800 --screenshot "$out/simulated.png"
 plan 4 emulated 4
-"$bin/stagecraft" --plan "$work/plan.json" --theme dark --size 1600x1000 --run --screenshot-at step:2 --screenshot "$out/live.png"
-"$bin/stagecraft" --plan "$work/plan.json" --theme light --size 1600x1000 --run --screenshot-at end --screenshot "$out/measured.png"
+"$bin/stagecraft" --plan "$work/gpt-small.plan.json" --theme dark --size 1600x1000 --run --screenshot-at step:2 --screenshot "$out/live.png"
+"$bin/stagecraft" --plan "$work/gpt-small.plan.json" --theme light --size 1600x1000 --run --use-measured --screenshot-at end --screenshot "$out/overlay.png"

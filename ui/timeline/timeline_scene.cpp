@@ -35,6 +35,11 @@ std::vector<Segment> alignedSegments(const StepTable& own, const StepTable& refe
     // Steps that the reference has not reached follow as in their own trace.
     for (const StepPlace& place : own.all())
         if (!repeat && place.step > lastOwn->step) segments.push_back({place.span, lastShift});
+    // A step that takes longer here than in the reference ends where the next begins: two lay over each other otherwise.
+    for (std::size_t i = 0; i + 1 < segments.size(); ++i) {
+        const TimeNs next = segments[i + 1].shown().begin - segments[i].shift;
+        segments[i].span.end = std::clamp(next, segments[i].span.begin, segments[i].span.end);
+    }
     return segments;
 }
 

@@ -67,6 +67,16 @@ TEST(TimelineScene, RepeatsASimulatedStepUnderEachMeasuredOne)
     EXPECT_EQ(scene.segments(0)[2].shown(), (Interval{18 * kMs, 27 * kMs}));
 }
 
+TEST(TimelineScene, CutsASimulatedStepThatTakesLongerThanTheMeasuredOne)
+{
+    TimelineScene scene;
+    // 18 ms simulated against steps of 9 ms
+    scene.setSources({{twoRanks({.unit = {2 * kMs}})}, {twoRanks({.label = TraceLabel::Measured, .unit = {kMs, kMs}})}});
+    ASSERT_EQ(scene.segments(0).size(), 2U);
+    EXPECT_EQ(scene.segments(0)[0].shown(), (Interval{0, 9 * kMs}));
+    EXPECT_EQ(scene.segments(0)[1].shown(), (Interval{9 * kMs, 27 * kMs}));
+}
+
 TEST(TimelineScene, ShowsWhatARunHasNotReachedYet)
 {
     TimelineScene scene;
