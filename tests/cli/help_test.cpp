@@ -2,8 +2,9 @@
 //
 // What the command line tells about itself and about the machine: help, list, doctor, bench.
 #include "tests/cli/expectations.h"
+#include "tests/traces/temporary_folder.h"
 
-#include <unistd.h>
+#include <filesystem>
 
 namespace stagecraft::cli::test {
 
@@ -98,14 +99,54 @@ TEST(Bench, MeasuresTheSimulator)
     EXPECT_GE(json["best_actions_per_s"].get<double>(), json["actions_per_s"].get<double>());
 }
 
-// The desktop program stands beside the command line, or it is told that it does not.
-TEST(Render, SaysWhereTheDesktopProgramIsMissing)
+// A copy of the program in a folder of its own, without what is built beside it.
+class LonelyProgram : public testing::Test {
+protected:
+    LonelyProgram() { std::filesystem::copy_file(program(), copy_); }
+    Output lonely(const std::vector<std::string>& arguments) const
+    {
+        std::vector<std::string> command{copy_};
+        command.insert(command.end(), arguments.begin(), arguments.end());
+        return Process(command).finish();
+    }
+
+    traces::test::TemporaryFolder folder_;
+    std::string copy_ = folder_.file("stagecraft-cli");
+};
+
+TEST_F(LonelyProgram, SaysWhatDrawsPicturesAndThatItIsMissing)
 {
-    const std::string desktop = program().substr(0, program().rfind('/')) + "/stagecraft";
-    if (::access(desktop.c_str(), X_OK) == 0)
-        GTEST_SKIP() << "the desktop program is there; tests of the window draw with it";
-    expectRefusal({"render", "hello", "hello.png"}, 1, desktop);
+    const Output output = lonely({"render", "hello", folder_.file("hello.png")});
+    EXPECT_EQ(output.exitCode, 1);
+    EXPECT_THAT(output.err, HasSubstr(folder_.file("stagecraft").string() + " is not there"));
 }
+
+TEST_F(LonelyProgram, SaysWhatRunsPlansAndThatItIsMissing)
+{
+    const Output output = lonely({"run", "hello"});
+    EXPECT_EQ(output.exitCode, 1);
+    EXPECT_THAT(output.err,
+                HasSubstr(STAGECRAFT_TEST_WITH_TORCH == 1 ? "stagecraft-live is not there" : "-DSTAGECRAFT_WITH_TORCH=ON"));
+}
+
+#if STAGECRAFT_TEST_WITH_UI
+
+TEST(Render, DrawsPlansAndTracesWithoutADisplay)
+{
+    const traces::test::TemporaryFolder folder;
+    ASSERT_EQ(stagecraft({"simulate", "--trace", folder.file("a.strace")}).exitCode, 0);
+    for (const std::string& source : {std::string("hello"), folder.file("a.strace").string()}) {
+        for (const char* name : {"a.png", "a.svg", "a.pdf"}) {
+            std::filesystem::remove(folder.file(name));
+            const Output output = stagecraft({"render", source, folder.file(name)});
+            EXPECT_EQ(output.exitCode, 0) << output.err;
+            EXPECT_GT(std::filesystem::file_size(folder.file(name)), 1000U) << name;
+        }
+    }
+    EXPECT_EQ(stagecraft({"render", "nowhere.json", folder.file("b.png")}).exitCode, 1);
+}
+
+#endif
 
 } // namespace
 
