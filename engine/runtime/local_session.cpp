@@ -34,8 +34,12 @@ public:
     }
     void stop() override
     {
-        if (!live()) return;
-        state_.store(SessionState::Stopping);
+        if (!run_) return;
+        // never over the end of a run that finishes at this moment
+        SessionState now = state_.load();
+        do {
+            if (finished(now)) return;
+        } while (!state_.compare_exchange_weak(now, SessionState::Stopping));
         run_->control().stop();
     }
 

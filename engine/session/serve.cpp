@@ -84,6 +84,7 @@ public:
         while (end_ == End::None) {
             // While a run goes on its records set the pace, and commands are looked for in between; else commands do.
             const bool live = going();
+            if (!live) passOn(); // what came with a run's end; the next command may be long in coming
             readCommands(live ? 0 : -1);
             if (end_ == End::None && live) session_.waitForRecords(kPace);
             passOn();

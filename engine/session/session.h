@@ -7,8 +7,11 @@
 //
 //   std::unique_ptr<Session> session = runtime::makeLocalSession();
 //   session->start(plan);
-//   while (session->waitForRecords(std::chrono::milliseconds(50)) || !finished(session->state()))
+//   for (bool last = false; !last;) {
+//       last = finished(session->state()); // asked first: whoever sees the end can take all records
+//       if (!last) session->waitForRecords(std::chrono::milliseconds(50));
 //       for (Record& record : session->takeRecords()) apply(trace, record);
+//   }
 //
 // The trace's own records are built as a run goes; beside them SessionRecords carry one JSON object each, of the forms in
 // session_message.h: state changes, progress, the first failure, the result.
