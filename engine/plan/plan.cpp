@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/plan/plan.h"
 
+#include "engine/plan/plan_words.h"
 #include "engine/schedule/validate.h"
 
 #include <fmt/format.h>
@@ -9,31 +10,9 @@
 
 namespace stagecraft::engine {
 
-std::string_view costSourceText(CostSource source)
-{
-    switch (source) {
-    case CostSource::Assumed: return "assumed";
-    case CostSource::Model: return "model";
-    case CostSource::Measured: return "measured";
-    }
-    return "";
-}
-
-std::string_view runModeText(RunMode mode) { return mode == RunMode::Threads ? "threads" : "emulated"; }
-
-std::string_view deviceText(DeviceKind) { return "cpu"; }
-
-std::string_view checkModeText(CheckMode check)
-{
-    switch (check) {
-    case CheckMode::Off: return "off";
-    case CheckMode::First: return "first";
-    case CheckMode::All: return "all";
-    }
-    return "";
-}
-
-std::string_view optimizerText(OptimizerKind optimizer) { return optimizer == OptimizerKind::Sgd ? "sgd" : "adamw"; }
+std::string_view runModeText(RunMode mode) { return wordOf(kRunModeWords, mode); }
+std::string_view deviceText(DeviceKind device) { return wordOf(kDeviceWords, device); }
+std::string_view checkModeText(CheckMode check) { return wordOf(kCheckWords, check); }
 
 Expected<Schedule> scheduleOf(const Plan& plan)
 {

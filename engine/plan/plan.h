@@ -36,7 +36,6 @@ enum class CostSource : std::uint8_t {
     Model,    // estimated from the model's FLOPs and flopsPerSecond
     Measured, // per-stage times taken over from a run
 };
-std::string_view costSourceText(CostSource source); // "assumed", "model", "measured"
 
 struct CostSpec {
     CostSource source = CostSource::Assumed;
@@ -71,7 +70,6 @@ enum class OptimizerKind : std::uint8_t { Sgd, AdamW };
 std::string_view runModeText(RunMode mode);
 std::string_view deviceText(DeviceKind device);
 std::string_view checkModeText(CheckMode check);
-std::string_view optimizerText(OptimizerKind optimizer);
 
 struct RunSpec {
     RunMode mode = RunMode::Threads;

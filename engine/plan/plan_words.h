@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words of a plan's JSON for its enumerations: readers and writers share these lists.
+// The words of a plan's JSON for its enumerations: readers, writers and texts for people share these lists.
 #pragma once
 
 #include "engine/plan/plan.h"

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/schedule/schedule.h"
 
+#include "traces/base/text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 namespace stagecraft::engine {
 namespace {
-
-std::string_view withoutBlanks(std::string_view text)
-{
-    const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
-    while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-    while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-    return text;
-}
 
 Expected<std::vector<Action>> parseLine(std::string_view line, std::size_t number)
 {
@@ -104,7 +98,7 @@ Expected<Schedule> parseSchedule(std::string_view text, std::string name)
     std::size_t number = 0;
     for (std::size_t at = 0; at < text.size();) {
         const std::size_t end = std::min(text.find('\n', at), text.size());
-        const std::string_view line = withoutBlanks(text.substr(at, end - at));
+        const std::string_view line = traces::trimmed(text.substr(at, end - at));
         at = end + 1;
         ++number;
         if (line.empty() || line.starts_with('#')) continue; // a rank without actions is a line of commas

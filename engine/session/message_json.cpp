@@ -177,6 +177,7 @@ std::string oneLine(const Json& json) { return json.dump(-1, ' ', false, Json::e
 
 } // namespace
 
+std::string_view stateText(SessionState state) { return wordOf(kStateWords, state); }
 std::string_view gradientCheckText(GradientCheck check) { return wordOf(kGradientWords, check); }
 
 std::string writeMessage(const SessionMessage& message) { return oneLine(std::visit(MessageWriter{}, message)); }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/base/action.h"
 
+#include "traces/base/text.h"
+
 #include <charconv>
 #include <limits>
 
@@ -41,14 +43,6 @@ const KindWords& words(ActionKind kind)
     for (const KindWords& w : kKinds)
         if (w.kind == kind) return w;
     return kKinds.back();
-}
-
-std::string_view trimmed(std::string_view text)
-{
-    const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
-    while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-    while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-    return text;
 }
 
 // Takes a leading decimal number off `text`; false when there is none or it exceeds `most`.

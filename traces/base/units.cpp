@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/base/units.h"
 
+#include "traces/base/text.h"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -26,13 +28,6 @@ constexpr std::array<Unit, 7> kRateUnits{{{"B/s", 1},
                                           {"MiB/s", 1048576.},
                                           {"GiB/s", 1073741824.}}};
 
-std::string_view trimmed(std::string_view text)
-{
-    while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-    while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-    return text;
-}
-
 struct Quantity {
     double number = 0;
     std::string_view unit;
@@ -40,13 +35,13 @@ struct Quantity {
 
 Expected<Quantity> split(std::string_view text, std::string_view what, std::string_view example)
 {
-    const std::string_view body = trimmed(text);
+    const std::string_view body = trimmed(text, kLineBlanks);
     Quantity q;
     const auto [end, error] = std::from_chars(body.data(), body.data() + body.size(), q.number);
     if (error != std::errc{} || !std::isfinite(q.number))
         return Error{fmt::format("\"{}\" is no {}; write a number with its unit, such as {}", text, what, example)};
     if (q.number < 0) return Error{fmt::format("\"{}\" is negative; a {} is 0 or more", text, what)};
-    q.unit = trimmed(body.substr(static_cast<std::size_t>(end - body.data())));
+    q.unit = trimmed(body.substr(static_cast<std::size_t>(end - body.data())), kLineBlanks);
     return q;
 }
 
@@ -89,8 +84,7 @@ Expected<TimeNs> parseDuration(std::string_view text)
     if (!q.ok()) return q.error();
     if (q.value().unit.empty()) {
         if (q.value().number == 0) return TimeNs{0};
-        return Error{fmt::format("\"{}\" has no unit; write {}ns, {}us, {}ms or {}s", text, trimmed(text), trimmed(text),
-                                 trimmed(text), trimmed(text))};
+        return Error{fmt::format("\"{0}\" has no unit; write {1}ns, {1}us, {1}ms or {1}s", text, trimmed(text, kLineBlanks))};
     }
     const Unit* unit = find(kTimeUnits, q.value().unit);
     if (unit == nullptr)

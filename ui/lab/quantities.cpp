@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/lab/quantities.h"
 
+#include "traces/base/text.h"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -13,13 +15,6 @@ namespace {
 
 using namespace traces;
 
-std::string_view trimmed(std::string_view text)
-{
-    const auto first = text.find_first_not_of(" \t");
-    if (first == std::string_view::npos) return {};
-    return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 struct Number {
     double value = 0;
     std::string_view rest;
@@ -27,11 +22,11 @@ struct Number {
 
 std::optional<Number> leadingNumber(std::string_view text)
 {
-    text = trimmed(text);
+    text = trimmed(text, kLineBlanks);
     Number number;
     const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number.value);
     if (fault != std::errc{} || !std::isfinite(number.value)) return std::nullopt;
-    number.rest = trimmed(text.substr(static_cast<std::size_t>(end - text.data())));
+    number.rest = trimmed(text.substr(static_cast<std::size_t>(end - text.data())), kLineBlanks);
     return number;
 }
 
@@ -62,7 +57,7 @@ std::string showSize(Bytes bytes)
 
 Expected<MaybeDuration> parseMaybeDuration(std::string_view text)
 {
-    text = trimmed(text);
+    text = trimmed(text, kLineBlanks);
     if (text.empty() || text == "auto") return MaybeDuration{};
     const Expected<TimeNs> duration = parseDuration(text);
     if (!duration.ok()) return duration.error();
@@ -73,7 +68,7 @@ std::string showMaybeDuration(const MaybeDuration& ns) { return ns ? showDuratio
 
 Expected<Bytes> parseAutoSize(std::string_view text)
 {
-    text = trimmed(text);
+    text = trimmed(text, kLineBlanks);
     if (text.empty() || text == "auto") return Bytes{0};
     return parseSize(text);
 }
@@ -82,7 +77,7 @@ std::string showAutoSize(Bytes bytes) { return bytes == 0 ? "auto" : showSize(by
 
 Expected<double> parseMaybeBandwidth(std::string_view text)
 {
-    text = trimmed(text);
+    text = trimmed(text, kLineBlanks);
     if (text.empty() || text == "unlimited" || text == "0") return 0.0;
     return parseBandwidth(text);
 }
@@ -95,7 +90,7 @@ std::string showMaybeBandwidth(double bytesPerSecond)
 Expected<double> parseFlopRate(std::string_view text)
 {
     const std::string what = fmt::format("\"{}\" is no computing rate; write a number with GFLOP/s or TFLOP/s, such as 50 GFLOP/s",
-                                         trimmed(text));
+                                         trimmed(text, kLineBlanks));
     const std::optional<Number> number = leadingNumber(text);
     if (!number || number->value <= 0) return Error{what};
     constexpr std::array<std::pair<std::string_view, double>, 4> kUnits{
@@ -113,7 +108,7 @@ Expected<double> parsePositive(std::string_view text)
 {
     const std::optional<Number> number = leadingNumber(text);
     if (!number || !number->rest.empty() || number->value <= 0)
-        return Error{fmt::format("\"{}\" is not allowed; write a number above 0, such as 0.001", trimmed(text))};
+        return Error{fmt::format("\"{}\" is not allowed; write a number above 0, such as 0.001", trimmed(text, kLineBlanks))};
     return number->value;
 }
 
@@ -121,10 +116,10 @@ std::string showNumber(double value) { return fmt::format("{}", value); }
 
 Expected<double> parseJitter(std::string_view text)
 {
-    const Expected<double> fraction = parseFraction(trimmed(text));
+    const Expected<double> fraction = parseFraction(trimmed(text, kLineBlanks));
     if (!fraction.ok()) return fraction;
     if (fraction.value() < 0 || fraction.value() > 1)
-        return Error{fmt::format("a jitter of {} is not allowed; 0 % to 100 %", trimmed(text))};
+        return Error{fmt::format("a jitter of {} is not allowed; 0 % to 100 %", trimmed(text, kLineBlanks))};
     return fraction;
 }
 
@@ -133,7 +128,7 @@ std::string showJitter(double fraction) { return fmt::format("{:.6g}%", fraction
 Expected<std::vector<int>> parsePartition(std::string_view text)
 {
     std::vector<int> parts;
-    text = trimmed(text);
+    text = trimmed(text, kLineBlanks);
     if (text.empty() || text == "balanced") return parts;
     while (true) {
         const auto comma = text.find(',');
