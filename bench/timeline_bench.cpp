@@ -119,7 +119,11 @@ private:
 void panAndZoom(std::size_t slices, int lanes)
 {
     ui::TimelineScene scene;
-    scene.setSources({{randomTrace(slices, lanes), {}, false}});
+    const auto trace = randomTrace(slices, lanes);
+    std::size_t bytes = 0;
+    for (const traces::Lane& lane : trace->lanes()) bytes += lane.memoryBytes();
+    std::printf("store and index: %.1f bytes a slice\n", static_cast<double>(bytes) / static_cast<double>(trace->sliceCount()));
+    scene.setSources({{trace, {}, false}});
     Frames frames(scene);
     frames.paint();
     ui::TimeAxis& axis = scene.axis();
@@ -180,6 +184,7 @@ void changeToPicture()
 
 int main(int argc, char** argv)
 {
+    qputenv("QT_QPA_PLATFORM", "offscreen"); // paints into images; a display is not needed
     QApplication app(argc, argv);
     const std::size_t slices = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 10'000'000;
     const int lanes = argc > 2 ? std::atoi(argv[2]) : 64;

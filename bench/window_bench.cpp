@@ -35,6 +35,15 @@ public:
         QCoreApplication::processEvents();
     }
     ui::MainWindow& window() { return *window_; }
+    // A plan of so many actions on ten ranks, simulated and drawn.
+    void open(std::int64_t actions)
+    {
+        engine::Plan plan;
+        plan.pipeline.ranks = 10;
+        plan.pipeline.microbatches = static_cast<int>(actions) / 20;
+        window_->workbench().document().startFrom(plan);
+        draw();
+    }
 
 private:
     QTemporaryDir folder_;
@@ -46,11 +55,7 @@ private:
 void controlChange(benchmark::State& state)
 {
     Lab lab;
-    engine::Plan plan;
-    plan.pipeline.ranks = 10;
-    plan.pipeline.microbatches = static_cast<int>(state.range(0)) / 20;
-    lab.window().workbench().document().startFrom(plan);
-    Lab::draw();
+    lab.open(state.range(0));
     auto* microbatches = lab.window().findChild<QSpinBox*>("microbatches");
     int change = 1;
     for (auto _ : state) {
@@ -77,11 +82,7 @@ BENCHMARK(firstTimeline)->Unit(benchmark::kMillisecond);
 void pan(benchmark::State& state)
 {
     Lab lab;
-    engine::Plan plan;
-    plan.pipeline.ranks = 10;
-    plan.pipeline.microbatches = static_cast<int>(state.range(0)) / 20;
-    lab.window().workbench().document().startFrom(plan);
-    Lab::draw();
+    lab.open(state.range(0));
     ui::TimeAxis& axis = lab.window().workbench().scene().axis();
     axis.zoom(0.3, axis.range().first());
     double way = axis.range().length / 50;
