@@ -32,14 +32,14 @@ QVariant LayerModel::data(const QModelIndex& index, int role) const
     const engine::LayerCounts& layer = counts_[row];
     if (role == Qt::TextAlignmentRole && index.column() != Name) return QVariant(Qt::AlignRight | Qt::AlignVCenter);
     if (role == Qt::ToolTipRole)
-        return tr("%1: keeps %2 of each micro-batch from forward to backward, hands on %3")
-            .arg(toQt(layer.name), toQt(traces::formatSize(layer.activationBytes)), toQt(traces::formatSize(layer.outputBytes)));
+        return tr("%1: %2 forward, keeps %3 of each micro-batch from forward to backward, hands on %4")
+            .arg(toQt(layer.name), toQt(showFlops(layer.forwardFlops)), toQt(traces::formatSize(layer.activationBytes)),
+                 toQt(traces::formatSize(layer.outputBytes)));
     if (role != Qt::DisplayRole) return {};
     switch (index.column()) {
     case Name: return toQt(layer.name);
     case StageOf: return row < stages_.size() ? QString::number(stages_[row]) : QStringLiteral("–");
     case Parameters: return toQt(showCount(static_cast<double>(layer.parameters)));
-    case Forward: return toQt(showFlops(layer.forwardFlops));
     default: return {};
     }
 }
@@ -47,9 +47,8 @@ QVariant LayerModel::data(const QModelIndex& index, int role) const
 QVariant LayerModel::headerData(int section, Qt::Orientation orientation, int role) const
 {
     if (orientation != Qt::Horizontal) return role == Qt::DisplayRole ? QVariant(section) : QVariant();
-    static const char* const kTitles[] = {"Layer", "Stage", "Params", "Forward"};
-    static const char* const kTips[] = {"What the layer does.", "The stage that holds it.", "Trained values.",
-                                        "Arithmetic of one forward of one micro-batch."};
+    static const char* const kTitles[] = {"Layer", "Stage", "Params"};
+    static const char* const kTips[] = {"What the layer does.", "The stage that holds it.", "Trained values."};
     if (role == Qt::DisplayRole) return tr(kTitles[section]);
     if (role == Qt::ToolTipRole) return tr(kTips[section]);
     return {};

@@ -14,7 +14,7 @@ namespace stagecraft::ui {
 class LayerModel : public QAbstractTableModel {
     Q_OBJECT
 public:
-    enum Column { Name, StageOf, Parameters, Forward, ColumnCount };
+    enum Column { Name, StageOf, Parameters, ColumnCount };
     using QAbstractTableModel::QAbstractTableModel;
 
     void setPlan(const engine::Plan& plan);
