@@ -14,11 +14,27 @@ std::string_view runModeText(RunMode mode) { return wordOf(kRunModeWords, mode);
 std::string_view deviceText(DeviceKind device) { return wordOf(kDeviceWords, device); }
 std::string_view checkModeText(CheckMode check) { return wordOf(kCheckWords, check); }
 
+namespace {
+
+ScheduleRequest requestOf(const PipelineSpec& pipeline)
+{
+    return {pipeline.schedule, pipeline.ranks, pipeline.chunks, pipeline.microbatches};
+}
+
+// Without making a schedule that a generator knows how to make: a plan is checked at every key.
+Expected<void> checkSchedule(const Plan& plan)
+{
+    if (plan.pipeline.schedule != "custom") return checkRequest(requestOf(plan.pipeline));
+    Expected<Schedule> schedule = scheduleOf(plan);
+    return schedule.ok() ? Expected<void>{} : Expected<void>{schedule.error()};
+}
+
+} // namespace
+
 Expected<Schedule> scheduleOf(const Plan& plan)
 {
     const PipelineSpec& pipeline = plan.pipeline;
-    if (pipeline.schedule != "custom")
-        return generate({pipeline.schedule, pipeline.ranks, pipeline.chunks, pipeline.microbatches});
+    if (pipeline.schedule != "custom") return generate(requestOf(pipeline));
     Expected<Schedule> parsed = parseSchedule(pipeline.customSchedule);
     if (!parsed.ok()) return parsed.error().in("pipeline.custom_schedule");
     const Schedule& schedule = parsed.value();
@@ -66,7 +82,7 @@ Expected<void> checkPlan(const Plan& plan)
     } else if (!plan.partition.empty()) {
         return Error{"partition: there is no model to partition; leave it out, or add a model"};
     }
-    if (Expected<Schedule> schedule = scheduleOf(plan); !schedule.ok()) return schedule.error();
+    if (Expected<void> schedule = checkSchedule(plan); !schedule.ok()) return schedule;
     if (Expected<CostTable> costs = costsOf(plan); !costs.ok()) return costs.error();
     return {};
 }

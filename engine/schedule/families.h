@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The generators behind generate(): one file per family, a pure function of a request that generate() has checked for
-// ranges and chunk counts. What else a family needs it checks itself.
+// The generators behind generate(): one file per family, a pure function of a request that checkRequest() has passed. What a
+// family needs beyond the ranges and its chunk counts it says in a check of its own.
 #pragma once
 
 #include "engine/schedule/schedule.h"
 
 namespace stagecraft::engine {
 
-Expected<Schedule> naiveSchedule(const ScheduleRequest& request);
-Expected<Schedule> gpipeSchedule(const ScheduleRequest& request);
-Expected<Schedule> oneFOneBSchedule(const ScheduleRequest& request);
-Expected<Schedule> interleavedSchedule(const ScheduleRequest& request);
+Schedule naiveSchedule(const ScheduleRequest& request);
+Schedule gpipeSchedule(const ScheduleRequest& request);
+Schedule oneFOneBSchedule(const ScheduleRequest& request);
+Schedule interleavedSchedule(const ScheduleRequest& request);
+Expected<void> checkInterleaved(const ScheduleRequest& request);
 
 // A schedule without actions: name, sizes and loop placement are set, each rank's list has room for `perRank` actions.
 Schedule emptySchedule(const ScheduleRequest& request, std::size_t perRank);

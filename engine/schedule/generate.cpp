@@ -11,7 +11,8 @@ namespace {
 
 struct Generator {
     ScheduleFamily family;
-    Expected<Schedule> (*generate)(const ScheduleRequest&);
+    Schedule (*generate)(const ScheduleRequest&);
+    Expected<void> (*check)(const ScheduleRequest&) = nullptr; // beyond ranges and chunk counts
 };
 
 constexpr int kAnyChunks = std::numeric_limits<int>::max();
@@ -36,9 +37,16 @@ const std::vector<Generator>& generators()
           "Each rank holds several chunks of the model: the bubble shrinks by their number, transfers grow by it.",
           "two chunks per rank or more; m a multiple of max(1, m div p)",
           "Narayanan et al. 2021, arXiv 2104.04473; PyTorch ScheduleInterleaved1F1B", 2, kAnyChunks},
-         &interleavedSchedule},
+         &interleavedSchedule, &checkInterleaved},
     };
     return all;
+}
+
+const Generator* findGenerator(std::string_view name)
+{
+    const auto& all = generators();
+    const auto known = std::find_if(all.begin(), all.end(), [&](const Generator& g) { return g.family.name == name; });
+    return known == all.end() ? nullptr : &*known;
 }
 
 std::string knownNames()
@@ -91,15 +99,19 @@ const ScheduleFamily* findFamily(std::string_view name)
     return nullptr;
 }
 
+Expected<void> checkRequest(const ScheduleRequest& request)
+{
+    const Generator* known = findGenerator(request.name);
+    if (!known) return Error{fmt::format("schedule \"{}\" is unknown; known are {}", request.name, knownNames())};
+    if (Expected<void> ranges = checkRanges(request); !ranges.ok()) return ranges;
+    if (Expected<void> chunks = checkChunks(request, known->family); !chunks.ok()) return chunks;
+    return known->check ? known->check(request) : Expected<void>{};
+}
+
 Expected<Schedule> generate(const ScheduleRequest& request)
 {
-    const auto& all = generators();
-    const auto known = std::find_if(all.begin(), all.end(), [&](const Generator& g) { return g.family.name == request.name; });
-    if (known == all.end())
-        return Error{fmt::format("schedule \"{}\" is unknown; known are {}", request.name, knownNames())};
-    if (Expected<void> ranges = checkRanges(request); !ranges.ok()) return ranges.error();
-    if (Expected<void> chunks = checkChunks(request, known->family); !chunks.ok()) return chunks.error();
-    return known->generate(request);
+    if (Expected<void> legal = checkRequest(request); !legal.ok()) return legal.error();
+    return findGenerator(request.name)->generate(request);
 }
 
 std::vector<Rank> loopPlacement(int ranks, int chunks)

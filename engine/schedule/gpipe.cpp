@@ -12,7 +12,7 @@
 
 namespace stagecraft::engine {
 
-Expected<Schedule> gpipeSchedule(const ScheduleRequest& request)
+Schedule gpipeSchedule(const ScheduleRequest& request)
 {
     Schedule schedule = emptySchedule(request, 2 * static_cast<std::size_t>(request.microbatches));
     for (int r = 0; r < request.ranks; ++r) {

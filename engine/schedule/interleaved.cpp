@@ -49,17 +49,23 @@ private:
 
 } // namespace
 
-Expected<Schedule> interleavedSchedule(const ScheduleRequest& request)
+Expected<void> checkInterleaved(const ScheduleRequest& request)
+{
+    const int p = request.ranks;
+    const int m = request.microbatches;
+    if (fits(m, p)) return {};
+    const int rounds = std::max(1, m / p);
+    return Error{fmt::format("schedule interleaved: {} micro-batches on {} ranks are not allowed, they go in {} rounds of "
+                                 "equal size and {} is no multiple of {}; the nearest number that fits is {}",
+                                 m, p, rounds, m, rounds, nearestMicroBatches(m, p))};
+}
+
+Schedule interleavedSchedule(const ScheduleRequest& request)
 {
     const int p = request.ranks;
     const int v = request.chunks;
     const int m = request.microbatches;
-    const int rounds = std::max(1, m / p);
-    if (!fits(m, p))
-        return Error{fmt::format("schedule interleaved: {} micro-batches on {} ranks are not allowed, they go in {} rounds of "
-                                 "equal size and {} is no multiple of {}; the nearest number that fits is {}",
-                                 m, p, rounds, m, rounds, nearestMicroBatches(m, p))};
-    const int group = m / rounds;
+    const int group = m / std::max(1, m / p);
     const int total = m * v;
     Schedule schedule = emptySchedule(request, 2 * static_cast<std::size_t>(total));
     for (int r = 0; r < p; ++r) {

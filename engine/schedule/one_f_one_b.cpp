@@ -14,7 +14,7 @@
 
 namespace stagecraft::engine {
 
-Expected<Schedule> oneFOneBSchedule(const ScheduleRequest& request)
+Schedule oneFOneBSchedule(const ScheduleRequest& request)
 {
     const int p = request.ranks;
     const int m = request.microbatches;

@@ -68,6 +68,8 @@ inline constexpr long long kMaxActions = 20'000'000;
 
 // An error names the schedule, the value that it cannot take, why, and the nearest value that it can.
 Expected<Schedule> generate(const ScheduleRequest& request);
+// The same judgement without making the schedule: constant time, for a control that asks at every key.
+Expected<void> checkRequest(const ScheduleRequest& request);
 
 // Rank of each stage when chunks are laid around the ranks in a loop: stage g on rank g mod p (Megatron, PyTorch).
 std::vector<Rank> loopPlacement(int ranks, int chunks);

@@ -85,6 +85,26 @@ TEST(Generate, RefusesWhatAFamilyCannotTake)
     EXPECT_THAT(errorOf({"2f2b", 4, 1, 8}), HasSubstr("known are naive, gpipe, 1f1b, interleaved"));
 }
 
+TEST(CheckRequest, SaysWhatGenerateWouldSay)
+{
+    std::vector<std::string> names{"unknown"};
+    for (const engine::ScheduleFamily& family : engine::scheduleFamilies()) names.push_back(family.name);
+    int refused = 0;
+    for (const std::string& name : names)
+        for (const int ranks : {-1, 0, 1, 3, 4, engine::kMaxStages, engine::kMaxStages + 1})
+            for (const int chunks : {0, 1, 2, engine::kMaxStages})
+                for (const int microbatches : {0, 1, 7, 10, 1000000000}) {
+                    const engine::ScheduleRequest request{name, ranks, chunks, microbatches};
+                    const traces::Expected<void> verdict = engine::checkRequest(request);
+                    const traces::Expected<engine::Schedule> whole = engine::generate(request);
+                    ASSERT_EQ(verdict.ok(), whole.ok()) << name << ' ' << ranks << ' ' << chunks << ' ' << microbatches;
+                    if (whole.ok()) continue;
+                    EXPECT_EQ(verdict.error().message, whole.error().message);
+                    ++refused;
+                }
+    EXPECT_GT(refused, 100);
+}
+
 TEST(Families, AreDescribedForPeople)
 {
     for (const engine::ScheduleFamily& family : engine::scheduleFamilies()) {
