@@ -59,12 +59,12 @@ public:
         openMemory();
     }
 
-    // False when ranks wait for ever.
-    bool run()
+    // False when ranks wait for ever, or when it was told to stop.
+    bool run(const std::stop_token& stop)
     {
         std::vector<std::size_t> ready;
         for (std::size_t r = ranks_.size(); r-- > 0;) ready.push_back(r);
-        while (!ready.empty()) {
+        while (!ready.empty() && !stop.stop_requested()) {
             const std::size_t r = ready.back();
             ready.pop_back();
             while (ranks_[r].position < schedule_.order[r].size() && step(r, ready)) ++ranks_[r].position;
@@ -361,7 +361,7 @@ Expected<void> checkRange(const Schedule& schedule, const CostTable& costs)
 
 } // namespace
 
-Expected<Trace> simulate(const Schedule& schedule, const CostTable& costs)
+Expected<Trace> simulate(const Schedule& schedule, const CostTable& costs, std::stop_token stop)
 {
     if (costs.stages.size() != schedule.stageToRank.size())
         return Error{fmt::format("schedule {} has {} stages, the cost table has {}; give one entry per stage", schedule.name,
@@ -369,7 +369,7 @@ Expected<Trace> simulate(const Schedule& schedule, const CostTable& costs)
     if (!withinShape(schedule)) return cannotExecute(schedule);
     if (Expected<void> range = checkRange(schedule, costs); !range.ok()) return range.error();
     Simulation simulation(schedule, costs);
-    if (!simulation.run()) return cannotExecute(schedule);
+    if (!simulation.run(stop)) return stop.stop_requested() ? Error{"the simulation was stopped"} : cannotExecute(schedule);
     return simulation.take();
 }
 

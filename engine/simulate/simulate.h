@@ -13,10 +13,12 @@
 #include "engine/simulate/cost_table.h"
 #include "traces/store/trace.h"
 
+#include <stop_token>
+
 namespace stagecraft::engine {
 
 // Errors: a schedule that cannot be executed (the message names the waiting ranks; validate() tells the whole circle),
-// or a cost table that does not have the schedule's number of stages.
-Expected<traces::Trace> simulate(const Schedule& schedule, const CostTable& costs);
+// a cost table that does not have the schedule's number of stages, or `stop`, which another thread may ask for at any time.
+Expected<traces::Trace> simulate(const Schedule& schedule, const CostTable& costs, std::stop_token stop = {});
 
 } // namespace stagecraft::engine

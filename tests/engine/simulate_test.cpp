@@ -216,6 +216,18 @@ TEST(Simulate, NamesTheWaitingRanksOfADeadlock)
     EXPECT_THAT(trace.error().message, ::testing::HasSubstr("rank 0 at position 1 (0B0) waits for 1B0"));
 }
 
+TEST(Simulate, StopsWhenAnotherThreadAsks)
+{
+    std::stop_source stop;
+    const engine::Schedule schedule = made("1f1b", 4, 8);
+    const engine::CostTable costs = slotCosts(4, kSlot, kSlot);
+    EXPECT_TRUE(engine::simulate(schedule, costs, stop.get_token()).ok());
+    stop.request_stop();
+    const traces::Expected<traces::Trace> stopped = engine::simulate(schedule, costs, stop.get_token());
+    ASSERT_FALSE(stopped.ok());
+    EXPECT_EQ(stopped.error().message, "the simulation was stopped");
+}
+
 TEST(Simulate, WantsOneCostEntryPerStage)
 {
     EXPECT_FALSE(engine::simulate(made("1f1b", 4, 2), slotCosts(3, kSlot, kSlot)).ok());
