@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/live_run.h"
 
+#include "app/cli/journal_file.h"
 #include "traces/format/journal.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <fstream>
+#include <utility>
 
 namespace stagecraft::cli {
 
@@ -74,13 +73,12 @@ private:
 
 class Follower {
 public:
-    Follower(const FollowOptions& options, std::ofstream& journal) : progress_(options.progress)
+    Follower(const FollowOptions& options, std::optional<JournalFile> journal)
+        : progress_(options.progress), journal_(std::move(journal))
     {
-        if (journal.is_open()) {
-            writer_.emplace([&journal](std::string_view bytes) {
-                journal.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-            });
-        }
+        if (!journal_) return;
+        journal_->begin();
+        writer_.emplace([this](std::string_view bytes) { journal_->write(bytes); });
     }
 
     void take(const std::vector<traces::Record>& records)
@@ -94,6 +92,13 @@ public:
             // what does not fit is named in the trace, so that whoever opens it knows
             if (auto applied = traces::apply(run.trace, record); !applied.ok()) run.trace.addNote(applied.error().message);
         }
+        if (journal_) note(journal_->sync());
+    }
+
+    void finish(engine::SessionState state)
+    {
+        run.state = state;
+        if (journal_) note(journal_->close());
     }
 
     LiveRun run;
@@ -112,7 +117,17 @@ private:
         if (auto* result = std::get_if<engine::ResultMessage>(&message.value())) run.result = std::move(result->result);
     }
 
+    // A run may go on for hours: who watches it is told at once that its trace is not kept.
+    void note(const Expected<void>& kept)
+    {
+        if (kept.ok() || run.journalFault) return;
+        run.journalFault = kept.error().in("the run's trace is incomplete");
+        progress_.clear();
+        failed(*run.journalFault);
+    }
+
     ProgressLine progress_;
+    std::optional<JournalFile> journal_;
     std::optional<traces::JournalWriter> writer_;
 };
 
@@ -120,40 +135,30 @@ private:
 
 Expected<LiveRun> follow(engine::Session& session, const engine::Plan& plan, const FollowOptions& options)
 {
-    std::ofstream journal;
+    std::optional<JournalFile> journal;
     if (!options.journal.empty()) {
-        journal.open(options.journal, std::ios::binary | std::ios::trunc);
-        if (!journal)
-            return Error{
-                fmt::format("{}: the trace cannot be written there; check the folder and its rights", options.journal)};
+        Expected<JournalFile> opened = JournalFile::open(options.journal);
+        if (!opened.ok()) return opened.error();
+        journal.emplace(std::move(opened).value());
     }
 
     const StopOnSignal stopOnSignal;
     if (auto started = session.start(plan); !started.ok()) return started.error();
-    Follower follower(options, journal);
+    Follower follower(options, std::move(journal));
     bool stopSent = false;
     for (;;) {
         // read before the records: once finished, what is then taken is all there is
         const engine::SessionState state = session.state();
         if (session.waitForRecords(engine::finished(state) ? 0ms : 50ms)) follower.take(session.takeRecords());
         else if (engine::finished(state)) {
-            follower.run.state = state;
-            break;
+            follower.finish(state);
+            return std::move(follower.run);
         }
         if (stopAsked && !stopSent) {
             session.stop();
             stopSent = true;
         }
     }
-
-    if (journal.is_open()) {
-        journal.close();
-        if (!journal) {
-            follower.run.journalFault =
-                Error{fmt::format("{}: the trace could not be written to its end; is the disk full?", options.journal)};
-        }
-    }
-    return std::move(follower.run);
 }
 
 } // namespace stagecraft::cli

@@ -16,7 +16,7 @@
 namespace stagecraft::cli {
 
 struct FollowOptions {
-    std::string journal;   // records are written there as they come, so that a crash loses nothing; empty: nowhere
+    std::string journal;   // records are written there as they are taken, so that a crash loses none; empty: nowhere
     bool progress = false; // on standard error, for a terminal
 };
 
@@ -25,7 +25,7 @@ struct LiveRun {
     engine::SessionState state = engine::SessionState::Idle;
     std::optional<engine::RunResult> result;
     std::optional<engine::FailureMessage> failure;
-    std::optional<Error> journalFault; // the journal is incomplete; the rest is not
+    std::optional<Error> journalFault; // the journal is incomplete, which was said on standard error; the rest is not
 };
 
 // An error where the run cannot start, or its journal cannot be opened. SIGINT and SIGTERM stop the run; a second one

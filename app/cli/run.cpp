@@ -191,7 +191,7 @@ int runPlan(const Options& options)
                                    {.journal = asJournal ? options.trace : "", .progress = ::isatty(STDERR_FILENO) == 1});
     if (!run.ok()) return failed(run.error());
 
-    int saved = run.value().journalFault ? failed(*run.value().journalFault) : kDone;
+    int saved = run.value().journalFault ? kFailed : kDone; // said when it happened
     if (!options.trace.empty() && !asJournal) {
         if (auto written = saveTraceTo(run.value().trace, plan.value(), options.trace); !written.ok())
             saved = failed(written.error());

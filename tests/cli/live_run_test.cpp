@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Following a run, with a session that plays back what a test wrote down and looks around in between.
+#include "app/cli/live_run.h"
+
+#include "tests/traces/temporary_folder.h"
+#include "traces/format/journal.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <functional>
+
+namespace stagecraft::cli::test {
+
+namespace {
+
+using engine::SessionState;
+using testing::AllOf;
+using testing::HasSubstr;
+using traces::Rank;
+using traces::Record;
+using traces::test::slurp;
+using traces::test::spill;
+using traces::test::TemporaryFolder;
+
+class PlayedSession final : public engine::Session {
+public:
+    struct Batch {
+        std::function<void()> before; // called before the records are there
+        std::vector<Record> records;
+    };
+
+    std::deque<Batch> batches;
+    std::string refusal;
+
+    Expected<void> start(const engine::Plan&) override
+    {
+        if (!refusal.empty()) return Error{refusal};
+        state_ = SessionState::Running;
+        return {};
+    }
+    void pause() override {}
+    void resume() override {}
+    void stop() override {}
+    [[nodiscard]] SessionState state() const override { return state_; }
+    std::vector<Record> takeRecords() override { return std::exchange(taken_, {}); }
+    bool waitForRecords(std::chrono::milliseconds) override
+    {
+        if (batches.empty()) {
+            state_ = SessionState::Finished;
+            return false;
+        }
+        if (batches.front().before) batches.front().before();
+        taken_ = std::move(batches.front().records);
+        batches.pop_front();
+        return !taken_.empty();
+    }
+
+private:
+    SessionState state_ = SessionState::Idle;
+    std::vector<Record> taken_;
+};
+
+Record lane(int rank) { return traces::LaneRecord{{.rank = Rank{rank}, .name = "rank"}}; }
+
+TEST(LiveRun, HasEveryRecordInItsFileBeforeItWaitsForTheNext)
+{
+    const TemporaryFolder folder;
+    const std::string file = folder.file("run.strace");
+    PlayedSession session;
+    std::vector<std::size_t> lanesOnDisk;
+    const auto look = [&] { lanesOnDisk.push_back(traces::loadJournal(file).value().laneCount()); };
+    session.batches.push_back({{}, {lane(0)}});
+    session.batches.push_back({look, {lane(1), lane(2)}});
+    session.batches.push_back({look, {}});
+    const Expected<LiveRun> run = follow(session, {}, {.journal = file});
+    ASSERT_TRUE(run.ok()) << run.error().message;
+    EXPECT_THAT(lanesOnDisk, testing::ElementsAre(1, 3));
+    EXPECT_EQ(run.value().state, SessionState::Finished);
+    EXPECT_EQ(run.value().trace.laneCount(), 3U);
+    EXPECT_FALSE(run.value().journalFault);
+}
+
+TEST(LiveRun, TellsOfAFullDiskAtOnceAndGoesOn)
+{
+    PlayedSession session;
+    std::string toldSoFar;
+    session.batches.push_back({{}, {lane(0)}});
+    session.batches.push_back({[&] {
+                                   toldSoFar = testing::internal::GetCapturedStderr();
+                                   testing::internal::CaptureStderr();
+                               },
+                               {lane(1)}});
+    testing::internal::CaptureStderr();
+    const Expected<LiveRun> run = follow(session, {}, {.journal = "/dev/full"});
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "once is enough";
+    EXPECT_THAT(toldSoFar, AllOf(HasSubstr("/dev/full"), HasSubstr("the disk is full")));
+    ASSERT_TRUE(run.ok()) << run.error().message;
+    EXPECT_TRUE(run.value().journalFault);
+    EXPECT_EQ(run.value().trace.laneCount(), 2U);
+}
+
+TEST(LiveRun, LeavesAnOlderTraceAloneWhereTheRunCannotStart)
+{
+    const TemporaryFolder folder;
+    const std::string older = folder.file("older.strace");
+    spill(older, "an hour of measuring");
+    PlayedSession session;
+    session.refusal = "no model";
+    EXPECT_FALSE(follow(session, {}, {.journal = older}).ok());
+    EXPECT_EQ(slurp(older), "an hour of measuring");
+    EXPECT_FALSE(follow(session, {}, {.journal = folder.file("new.strace")}).ok());
+    EXPECT_EQ(folder.entries(), 1U) << "no empty file is left behind";
+}
+
+TEST(LiveRun, PutsItsTraceInThePlaceOfALongerOne)
+{
+    const TemporaryFolder folder;
+    const std::string file = folder.file("run.strace");
+    spill(file, std::string(10'000, 'x'));
+    PlayedSession session;
+    session.batches.push_back({{}, {lane(0)}});
+    ASSERT_TRUE(follow(session, {}, {.journal = file}).ok());
+    EXPECT_EQ(traces::loadJournal(file).value().laneCount(), 1U);
+    EXPECT_TRUE(traces::loadJournal(file).value().notes().empty());
+}
+
+TEST(LiveRun, SaysWhereItCannotWrite)
+{
+    PlayedSession session;
+    const Expected<LiveRun> run = follow(session, {}, {.journal = "/nowhere/run.strace"});
+    ASSERT_FALSE(run.ok());
+    EXPECT_THAT(run.error().message, AllOf(HasSubstr("/nowhere/run.strace"), HasSubstr("does not exist")));
+    EXPECT_EQ(session.state(), SessionState::Idle) << "nothing ran";
+}
+
+} // namespace
+
+} // namespace stagecraft::cli::test
