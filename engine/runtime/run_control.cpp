@@ -42,16 +42,24 @@ void RunControl::end()
         const std::lock_guard lock(mutex_);
         gate_.store(kEnding);
         cancel.swap(cancelWaits_);
+        if (cancel) cancelling_ = true;
     }
     gate_.notify_all();
     changed_.notify_all();
-    if (cancel) cancel();
+    if (!cancel) return;
+    cancel();
+    {
+        const std::lock_guard lock(mutex_);
+        cancelling_ = false;
+    }
+    changed_.notify_all();
 }
 
 void RunControl::onEnding(std::function<void()> cancelWaits)
 {
     {
-        const std::lock_guard lock(mutex_);
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return !cancelling_; }); // the ranks may be through before the cancelling is
         if (gate_.load() != kEnding || !cancelWaits) {
             cancelWaits_ = std::move(cancelWaits);
             return;

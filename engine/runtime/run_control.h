@@ -49,7 +49,8 @@ public:
     [[nodiscard]] bool ending() const { return gate_.load() == kEnding; }
     [[nodiscard]] std::optional<engine::FailureMessage> failure() const;
 
-    // Called once, when the run is to end; at once where it already is. Clear it before what it uses goes away.
+    // Called once, when the run is to end; at once where it already is. Clear it before what it uses goes away: that waits
+    // for a call that is under way in another thread.
     void onEnding(std::function<void()> cancelWaits);
 
     // The controller's thread, while the ranks run in their own: settles pauses until all ranks have left.
@@ -84,6 +85,7 @@ private:
     int left_ = 0;
     std::optional<engine::FailureMessage> failure_;
     std::function<void()> cancelWaits_;
+    bool cancelling_ = false; // cancelWaits_ is being called, outside the lock
 };
 
 } // namespace stagecraft::runtime

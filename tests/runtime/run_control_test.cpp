@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -124,6 +125,29 @@ TEST(RunControl, CancelsAtOnceWhereItHasEndedAlready)
     control.stop();
     bool cancelled = false;
     control.onEnding([&] { cancelled = true; });
+    EXPECT_TRUE(cancelled);
+}
+
+// stop() comes from the session's thread, and the ranks may all be gone before it has woken them.
+TEST(RunControl, LetsNobodyClearTheCancellingWhileItGoesOn)
+{
+    ManualClock clock;
+    RunControl control(1, clock, {[](SessionState) {}, [](traces::Interval) {}});
+    std::atomic<bool> cancelling{false};
+    std::atomic<bool> clearing{false};
+    std::atomic<bool> cancelled{false};
+    control.onEnding([&] {
+        cancelling = true;
+        cancelling.notify_all();
+        clearing.wait(false);
+        for (int i = 0; i < 1000; ++i) std::this_thread::yield(); // a chance for a clearing that does not wait
+        cancelled = true;
+    });
+    std::jthread session([&] { control.stop(); });
+    cancelling.wait(false);
+    clearing = true;
+    clearing.notify_all();
+    control.onEnding({});
     EXPECT_TRUE(cancelled);
 }
 
