@@ -23,7 +23,8 @@ namespace stagecraft::engine {
 
 namespace {
 
-// Where the signal handler leaves word; -1 outside of serve().
+// Where the signal handler leaves word; -1 before the first serve(). Never closed: a handler that began in another thread
+// may come to its write after serve() has returned, and the number would belong to another file by then.
 std::atomic<int> signalFd{-1};
 
 void onSignal(int)
@@ -36,9 +37,11 @@ void onSignal(int)
 
 class Signals {
 public:
-    Signals() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
+    Signals()
     {
-        signalFd.store(fd_);
+        if (signalFd.load() < 0) signalFd.store(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+        std::uint64_t ofAnEarlierCall = 0;
+        static_cast<void>(!read(fd(), &ofAnEarlierCall, sizeof ofAnEarlierCall));
         take(SIGTERM, onSignal, oldTerm_);
         take(SIGINT, onSignal, oldInt_);
         take(SIGPIPE, SIG_IGN, oldPipe_);
@@ -48,12 +51,10 @@ public:
         sigaction(SIGTERM, &oldTerm_, nullptr);
         sigaction(SIGINT, &oldInt_, nullptr);
         sigaction(SIGPIPE, &oldPipe_, nullptr);
-        signalFd.store(-1);
-        close(fd_);
     }
     Signals(const Signals&) = delete;
     Signals& operator=(const Signals&) = delete;
-    [[nodiscard]] int fd() const { return fd_; }
+    [[nodiscard]] static int fd() { return signalFd.load(); }
 
 private:
     static void take(int signal, void (*handler)(int), struct sigaction& old)
@@ -63,7 +64,6 @@ private:
         sigaction(signal, &action, &old);
     }
 
-    int fd_;
     struct sigaction oldTerm_ = {};
     struct sigaction oldInt_ = {};
     struct sigaction oldPipe_ = {};
@@ -222,7 +222,7 @@ private:
 int serve(Session& session, int inputFd, int outputFd)
 {
     const Signals signals;
-    return Server(session, inputFd, outputFd, signals.fd()).run();
+    return Server(session, inputFd, outputFd, Signals::fd()).run();
 }
 
 int serveStandardStreams(Session& session)

@@ -184,6 +184,23 @@ TEST_F(ServeTest, EndsOnATerminationSignalDuringARun)
     EXPECT_EQ(outcome.states.back(), SessionState::Stopped);
 }
 
+TEST_F(ServeTest, ServesAgainAfterASignalEndedIt)
+{
+    sendLine("hello?");
+    readUntil([&] { return outcome.failure.has_value(); }); // from now on it minds signals
+    kill(getpid(), SIGTERM);
+    worker.join();
+    EXPECT_EQ(code, 0);
+
+    Pipe input;
+    Pipe output;
+    const std::string start = writeCommand({CommandKind::Start, plan(1)}) + "\n";
+    ASSERT_EQ(write(input.writer(), start.data(), start.size()), static_cast<ssize_t>(start.size()));
+    input.closeWriter();
+    EXPECT_EQ(serve(*session, input.reader(), output.writer()), 0);
+    EXPECT_NE(session->state(), SessionState::Idle); // it read the command: the signal was the first call's
+}
+
 // The window hangs: it reads nothing, then dies. The pipe is full, yet the worker notices.
 TEST_F(ServeTest, EndsWhenAReaderThatStoppedReadingIsGone)
 {
