@@ -124,8 +124,11 @@ Expected<void> applyShape(Plan& plan, const Overrides& given)
         return Error{fmt::format("--ranks {} with --chunks {} makes {} stages; at most {} are possible", ranks, chunks,
                                  ranks * chunks, engine::kMaxStages)};
     }
-    if (given.ranks || given.chunks)
+    if (given.ranks || given.chunks) {
         plan = engine::withShape(std::move(plan), static_cast<int>(ranks), static_cast<int>(chunks));
+        // whoever names a number, be it the plan's own, asks for a new partition
+        if (!plan.partition.empty()) plan = engine::withoutPartition(std::move(plan));
+    }
     plan.pipeline.microbatches = static_cast<int>(microbatches);
     return {};
 }
@@ -167,7 +170,7 @@ Expected<void> applyBackward(Plan& plan, const Overrides& given)
 Expected<void> applyCosts(Plan& plan, const Overrides& given)
 {
     engine::CostSpec& costs = plan.costs;
-    if (given.forward || given.backward || given.inputGrad || given.weightGrad || given.overlap || given.stageScale) {
+    if (given.forward || given.backward || given.inputGrad || given.weightGrad) {
         costs.source = engine::CostSource::Assumed;
     }
     if (auto done = applyBackward(plan, given); !done.ok()) return done;

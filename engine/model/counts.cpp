@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 
 namespace stagecraft::engine {
 namespace {
 
 constexpr double kFloatBytes = 4;
 constexpr double kTokenBytes = 8; // int64
+constexpr double kMostBytes = 0x1p60;
 
 template <class... Visitors>
 struct Overloaded : Visitors... {
@@ -16,7 +18,8 @@ struct Overloaded : Visitors... {
 };
 
 
-Bytes toBytes(double bytes) { return static_cast<Bytes>(bytes); }
+// What is beyond a number of bytes is refused by checkModel().
+Bytes toBytes(double bytes) { return static_cast<Bytes>(std::min(bytes, kMostBytes)); }
 
 // Widths that a layer takes and gives.
 int widthIn(const Layer& layer)
@@ -84,6 +87,8 @@ std::string layerName(const Layer& layer)
 Expected<void> checkModel(const ModelSpec& model)
 {
     if (model.empty()) return Error{"the model has no layers; add some, or take a plan that has a model"};
+    if (model.layers.size() > kMostLayers)
+        return Error{fmt::format("the model has {} layers; at most {} are possible", model.layers.size(), kMostLayers)};
     if (model.microbatchRows < 1 || model.microbatchRows > 1 << 20)
         return Error{fmt::format("microbatch_rows is {}; 1 to {} is allowed", model.microbatchRows, 1 << 20)};
     const bool tokens = std::holds_alternative<Embedding>(model.layers.front());
@@ -108,6 +113,15 @@ Expected<void> checkModel(const ModelSpec& model)
             return Error{fmt::format("the loss is cross-entropy over a vocabulary of {}, but the last layer gives {} values",
                                      embedding->vocabulary, widthOut(model.layers.back()))};
     }
+    double bytes = 0;
+    for (const LayerCounts& layer : layerCounts(model)) {
+        bytes += 4 * kFloatBytes * static_cast<double>(layer.parameters); // with gradient and two moments
+        bytes += static_cast<double>(layer.activationBytes) + static_cast<double>(layer.outputBytes);
+    }
+    if (bytes >= kMostBytes)
+        return Error{fmt::format("one micro-batch of {} rows through all layers needs {:.3g} bytes, more than can be counted ({:.3g}); "
+                                 "take fewer rows or smaller layers",
+                                 model.microbatchRows, bytes, kMostBytes)};
     return {};
 }
 

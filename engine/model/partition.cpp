@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 namespace stagecraft::engine {
 
-// best[k][i]: the smallest possible largest sum when the first i layers go to k stages; O(stages * layers^2), for layers in
-// the hundreds well below a millisecond. Among equal solutions the one with the earlier cuts: later stages get more layers.
+// best[k][i] is the smallest possible largest sum when the first i layers go to k stages, the last of them from layer cut[k][i]
+// on. As a cut moves right, what lies before it grows and the last stage shrinks: the best cut is where they meet, and it
+// moves right with i. So a row takes O(layers), and the whole O(stages * layers).
 Expected<Partition> balancedPartition(const std::vector<double>& weight, int stages)
 {
     const auto layers = static_cast<int>(weight.size());
@@ -20,24 +20,29 @@ Expected<Partition> balancedPartition(const std::vector<double>& weight, int sta
     const auto k = static_cast<std::size_t>(stages);
     std::vector<double> sum(n + 1, 0);
     for (std::size_t i = 0; i < n; ++i) sum[i + 1] = sum[i] + weight[i];
-    constexpr double kNone = std::numeric_limits<double>::infinity();
-    std::vector<std::vector<double>> best(k + 1, std::vector<double>(n + 1, kNone));
-    std::vector<std::vector<std::size_t>> cut(k + 1, std::vector<std::size_t>(n + 1, 0));
-    best[0][0] = 0;
-    for (std::size_t s = 1; s <= k; ++s)
-        for (std::size_t end = s; end <= n; ++end)
-            for (std::size_t begin = s - 1; begin < end; ++begin) {
-                const double largest = std::max(best[s - 1][begin], sum[end] - sum[begin]);
-                if (largest < best[s][end]) {
-                    best[s][end] = largest;
-                    cut[s][end] = begin;
-                }
-            }
+    std::vector<double> before(sum); // best of one stage fewer, by end
+    std::vector<double> best(n + 1, 0);
+    std::vector<std::vector<int>> cuts(k + 1, std::vector<int>(n + 1, 0));
+    for (std::size_t s = 2; s <= k; ++s) {
+        std::size_t meet = s - 1;
+        for (std::size_t end = s; end <= n; ++end) {
+            const auto last = [&](std::size_t cut) { return sum[end] - sum[cut]; };
+            while (meet + 1 < end && before[meet] < last(meet)) ++meet;
+            std::size_t cut = meet;
+            if (meet > s - 1 && last(meet - 1) <= std::max(before[meet], last(meet))) --cut;
+            best[end] = std::max(before[cut], last(cut));
+            // layers without weight, and what the stages before have to spare, go to the later stage
+            while (cut > s - 1 && std::max(before[cut - 1], last(cut - 1)) <= best[end]) --cut;
+            cuts[s][end] = static_cast<int>(cut);
+        }
+        std::swap(before, best);
+    }
     Partition partition(k, 0);
     std::size_t end = n;
     for (std::size_t s = k; s > 0; --s) {
-        partition[s - 1] = static_cast<int>(end - cut[s][end]);
-        end = cut[s][end];
+        const auto cut = static_cast<std::size_t>(cuts[s][end]);
+        partition[s - 1] = static_cast<int>(end - cut);
+        end = cut;
     }
     return partition;
 }

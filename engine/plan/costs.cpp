@@ -12,13 +12,49 @@
 namespace stagecraft::engine {
 namespace {
 
-// Times and sizes beyond this overflow sums over a schedule long before they mean anything.
+// Times and sizes beyond these overflow sums over a schedule long before they mean anything.
 constexpr double kMostTime = 1e15; // ns: eleven days for one action
+constexpr Bytes kMostBytes = Bytes{1} << 60;
 
 Expected<TimeNs> roundedTime(double ns, std::string_view what)
 {
     if (ns >= 0 && ns <= kMostTime) return static_cast<TimeNs>(std::llround(ns));
     return Error{fmt::format("costs: {} comes to {:.3g} s; at most {:.3g} s is allowed", what, ns / 1e9, kMostTime / 1e9)};
+}
+
+// What a plan says of itself, whether in a file or by an option.
+Expected<void> checkSaid(const CostSpec& costs)
+{
+    for (const auto& [name, time] : {std::pair{"forward", costs.forward}, std::pair{"backward", costs.backward},
+                                     std::pair{"input_grad", costs.inputGrad.value_or(0)},
+                                     std::pair{"weight_grad", costs.weightGrad.value_or(0)},
+                                     std::pair{"overlap", costs.overlap.value_or(0)}, std::pair{"latency", costs.latency}})
+        if (Expected<TimeNs> rounded = roundedTime(static_cast<double>(time), name); !rounded.ok()) return rounded.error();
+    const auto sizes = [](std::initializer_list<std::pair<std::string_view, Bytes>> said) -> Expected<void> {
+        for (const auto& [name, bytes] : said)
+            if (bytes < 0 || bytes > kMostBytes)
+                return Error{fmt::format("costs: {} is {} bytes; 0 to {} is allowed", name, bytes, kMostBytes)};
+        return {};
+    };
+    if (Expected<void> ok = sizes({{"activation_bytes", costs.activationBytes},
+                                   {"wgrad_bytes", costs.wgradBytes},
+                                   {"boundary_bytes", costs.boundaryBytes}});
+        !ok.ok())
+        return ok;
+    for (const StageCosts& stage : costs.measured) {
+        for (const TimeNs time :
+             {stage.forward, stage.backward, stage.inputGrad, stage.weightGrad, stage.overlap, stage.optimizer})
+            if (Expected<TimeNs> rounded = roundedTime(static_cast<double>(time), "a measured time"); !rounded.ok())
+                return rounded.error();
+        if (Expected<void> ok = sizes({{"measured activation_bytes", stage.activationBytes},
+                                       {"measured wgrad_bytes", stage.wgradBytes},
+                                       {"measured weight_bytes", stage.weightBytes},
+                                       {"measured gradient_bytes", stage.gradientBytes},
+                                       {"measured optimizer_bytes", stage.optimizerBytes}});
+            !ok.ok())
+            return ok;
+    }
+    return {};
 }
 
 Error wrongLength(std::string_view what, std::size_t length, std::size_t stages)
@@ -57,8 +93,6 @@ Expected<void> assumedTimes(const Plan& plan, CostTable& table)
 {
     const CostSpec& costs = plan.costs;
     const std::size_t stages = table.stages.size();
-    if (!costs.stageScale.empty() && costs.stageScale.size() != stages)
-        return wrongLength("stage_scale", costs.stageScale.size(), stages);
     if (costs.inputGrad.has_value() != costs.weightGrad.has_value())
         return Error{"costs: input_grad and weight_grad are given together or not at all; their sum is the backward"};
     const bool split = costs.inputGrad.has_value();
@@ -102,7 +136,27 @@ Expected<void> modelTimes(const Plan& plan, const ModelSizes& sizes, CostTable& 
     return {};
 }
 
-void addSizes(const Plan& plan, const ModelSizes* sizes, CostTable& table)
+// Times that a model or a run gave, with what the plan says beside them: its factors, and how long a pair takes together.
+Expected<void> adjustTimes(const Plan& plan, CostTable& table)
+{
+    const CostSpec& costs = plan.costs;
+    for (std::size_t s = 0; s < table.stages.size(); ++s) {
+        StageCosts& stage = table.stages[s];
+        if (costs.overlap) stage.overlap = *costs.overlap / plan.pipeline.chunks;
+        if (costs.stageScale.empty()) continue;
+        for (TimeNs* time : {&stage.forward, &stage.backward, &stage.inputGrad, &stage.overlap}) {
+            Expected<TimeNs> scaled =
+                roundedTime(static_cast<double>(*time) * costs.stageScale[s], fmt::format("a time of stage {}", s));
+            if (!scaled.ok()) return scaled.error();
+            *time = scaled.value();
+        }
+        stage.weightGrad = std::max<TimeNs>(0, stage.backward - stage.inputGrad);
+    }
+    if (!costs.stageScale.empty()) table.origin += ", scaled by stage";
+    return {};
+}
+
+Expected<void> addSizes(const Plan& plan, const ModelSizes* sizes, CostTable& table)
 {
     const double chunks = plan.pipeline.chunks;
     for (std::size_t s = 0; s < table.stages.size(); ++s) {
@@ -118,9 +172,13 @@ void addSizes(const Plan& plan, const ModelSizes* sizes, CostTable& table)
         if (plan.costs.activationBytes > 0)
             stage.activationBytes = std::llround(static_cast<double>(plan.costs.activationBytes) / chunks);
         if (plan.costs.wgradBytes > 0)
-            stage.wgradBytes = std::min<Bytes>(stage.activationBytes,
-                                               std::llround(static_cast<double>(plan.costs.wgradBytes) / chunks));
+            stage.wgradBytes = std::llround(static_cast<double>(plan.costs.wgradBytes) / chunks);
+        if (stage.wgradBytes > stage.activationBytes)
+            return Error{fmt::format("costs.wgrad_bytes: {} of stage {} would stay until its weight gradient, but its forward keeps "
+                                     "only {}; give activation_bytes that are at least as large",
+                                     traces::formatSize(stage.wgradBytes), s, traces::formatSize(stage.activationBytes))};
     }
+    return {};
 }
 
 Expected<void> addTransfer(const Plan& plan, const ModelSizes* sizes, CostTable& table)
@@ -142,6 +200,9 @@ Expected<void> addTransfer(const Plan& plan, const ModelSizes* sizes, CostTable&
 Expected<CostTable> costsOf(const Plan& plan)
 {
     const auto stages = static_cast<std::size_t>(plan.stages());
+    if (Expected<void> said = checkSaid(plan.costs); !said.ok()) return said.error();
+    if (!plan.costs.stageScale.empty() && plan.costs.stageScale.size() != stages)
+        return wrongLength("stage_scale", plan.costs.stageScale.size(), stages);
     CostTable table;
     ModelSizes sizes;
     if (!plan.model.empty()) {
@@ -169,7 +230,9 @@ Expected<CostTable> costsOf(const Plan& plan)
         table.origin = plan.costs.measuredFrom.empty() ? "measured" : "measured: " + plan.costs.measuredFrom;
         break;
     }
-    addSizes(plan, known, table);
+    if (plan.costs.source != CostSource::Assumed)
+        if (Expected<void> adjusted = adjustTimes(plan, table); !adjusted.ok()) return adjusted.error();
+    if (Expected<void> added = addSizes(plan, known, table); !added.ok()) return added.error();
     if (Expected<void> transfer = addTransfer(plan, known, table); !transfer.ok()) return transfer.error();
     table.jitter = plan.costs.jitter;
     table.seed = plan.costs.seed;

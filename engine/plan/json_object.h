@@ -149,9 +149,11 @@ public:
         return {};
     }
 
-    // A value as a message shows it; long ones are cut.
+    // A value as a message shows it; long ones are cut, and what holds others is only named.
     static std::string shown(const Json& value)
     {
+        if (value.is_array()) return "a list";
+        if (value.is_object()) return "an object";
         std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
         constexpr std::size_t kMost = 60;
         if (text.size() > kMost) text = text.substr(0, kMost) + "...";
@@ -165,25 +167,8 @@ private:
     std::string error_;
 };
 
-// Parses a JSON text; the error tells line and column and keeps the parser's own words short.
-inline traces::Expected<Json> parseJson(std::string_view text)
-{
-    try {
-        return Json::parse(text);
-    } catch (const Json::parse_error& e) {
-        std::size_t line = 1;
-        std::size_t column = 1;
-        for (std::size_t i = 0; i + 1 < e.byte && i < text.size(); ++i) {
-            ++column;
-            if (text[i] != '\n') continue;
-            ++line;
-            column = 1;
-        }
-        std::string what = e.what();
-        if (const std::size_t colon = what.rfind("; "); colon != std::string::npos) what = what.substr(colon + 2);
-        else if (const std::size_t dash = what.find(" - "); dash != std::string::npos) what = what.substr(dash + 3);
-        return traces::Error{fmt::format("line {}, column {}: this is not JSON ({})", line, column, what)};
-    }
-}
+// Parses a JSON text. Refused beside what is no JSON: a key that stands twice in its object, of which one value would be lost
+// without a word, and a depth that no plan has, before it overflows a stack. Where the place is known the error tells it.
+traces::Expected<Json> parseJson(std::string_view text);
 
 } // namespace stagecraft::engine

@@ -68,7 +68,7 @@ Expected<Partition> partitionOf(const Plan& plan)
     for (std::size_t s = 0; s < plan.partition.size(); ++s)
         if (plan.partition[s] < 1)
             return Error{fmt::format("partition: stage {} has {} layers; every stage needs at least one", s, plan.partition[s])};
-    const int sum = std::accumulate(plan.partition.begin(), plan.partition.end(), 0);
+    const std::int64_t sum = std::accumulate(plan.partition.begin(), plan.partition.end(), std::int64_t{0});
     if (sum != layers)
         return Error{fmt::format("partition: it gives out {} layers, the model has {}", sum, layers)};
     return plan.partition;
@@ -93,9 +93,13 @@ Plan withShape(Plan plan, int ranks, int chunks)
     const int before = plan.stages();
     plan.pipeline.ranks = ranks;
     plan.pipeline.chunks = chunks;
-    if (plan.stages() == before) return plan;
+    if (plan.stages() != before) plan.costs.stageScale.clear();
+    return withoutPartition(std::move(plan));
+}
+
+Plan withoutPartition(Plan plan)
+{
     plan.partition.clear();
-    plan.costs.stageScale.clear();
     plan.costs.measured.clear();
     plan.costs.measuredFrom.clear();
     if (plan.costs.source == CostSource::Measured)

@@ -111,4 +111,7 @@ Expected<CostTable> costsOf(const Plan& plan);
 // measured costs that no longer fit are dropped (source falls back to Model, or Assumed without a model).
 Plan withShape(Plan plan, int ranks, int chunks);
 
+// A balanced partition instead of the plan's own, and without the costs that were measured for that one.
+Plan withoutPartition(Plan plan);
+
 } // namespace stagecraft::engine

@@ -61,6 +61,9 @@ Expected<void> readLayer(const Json& json, const std::string& path, std::vector<
     object.integer("repeat", repeat, 1, kMostRepeat);
     Expected<Layer> layer = readLayerOf(type, object);
     if (!layer.ok()) object.take(layer.error());
+    if (layers.size() + static_cast<std::size_t>(repeat) > kMostLayers)
+        object.fail(path, fmt::format("the model would have {} layers; at most {} are possible",
+                                      layers.size() + static_cast<std::size_t>(repeat), kMostLayers));
     if (Expected<void> read = object.finish(); !read.ok()) return read;
     layers.insert(layers.end(), static_cast<std::size_t>(repeat), layer.value());
     return {};

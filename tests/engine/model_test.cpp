@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+
 using namespace stagecraft;
 using namespace stagecraft::engine;
 using ::testing::ElementsAre;
@@ -71,6 +74,15 @@ TEST(ModelCheck, NamesLayersThatDoNotFit)
     EXPECT_THAT(checkModel(model).error().message, HasSubstr("no layers"));
 }
 
+TEST(ModelCheck, RefusesWhatCannotBeCounted)
+{
+    const int most = 1 << 20;
+    ModelSpec model{.layers = {Embedding{1000, most, most}, TransformerBlock{most, 4, most}}, .microbatchRows = most};
+    EXPECT_THAT(checkModel(model).error().message, HasSubstr("more than can be counted"));
+    model.layers.assign(kMostLayers + 1, Linear{4, 4});
+    EXPECT_THAT(checkModel(model).error().message, HasSubstr("the model has 4097 layers; at most 4096"));
+}
+
 TEST(ModelCheck, WantsAVocabularyForTheLoss)
 {
     ModelSpec model = gptSmall();
@@ -118,6 +130,21 @@ TEST(Partition, MakesTheLargestStageAsSmallAsPossible)
             EXPECT_DOUBLE_EQ(largest, smallestLargest(weight, 0, stages));
         }
     }
+}
+
+TEST(Partition, TakesAsManyLayersAsAModelMayHave)
+{
+    std::vector<double> weight;
+    for (unsigned i = 0; i < kMostLayers; ++i) weight.push_back(1 + i * 104729 % 23);
+    const Partition partition = balancedPartition(weight, 2048).value();
+    EXPECT_EQ(std::accumulate(partition.begin(), partition.end(), 0), static_cast<int>(kMostLayers));
+    EXPECT_GE(*std::min_element(partition.begin(), partition.end()), 1);
+}
+
+TEST(Partition, TakesLayersWithoutWeight)
+{
+    EXPECT_THAT(balancedPartition({0, 0, 1, 0, 1, 0}, 2).value(), ElementsAre(3, 3));
+    EXPECT_THAT(balancedPartition({0, 0, 0}, 2).value(), ElementsAre(1, 2));
 }
 
 TEST(Partition, SplitsTwelveEqualLayersEvenly)

@@ -80,7 +80,7 @@ TEST(PlanJson, KeepsEveryValue)
     plan.costs.overlap = 123'456'789;
     plan.costs.stageScale = {1, 1.25, 0.5, 2};
     plan.costs.activationBytes = 1025;
-    plan.costs.wgradBytes = 1 << 20;
+    plan.costs.wgradBytes = 513;
     plan.costs.flopsPerSecond = 1.23e12;
     plan.costs.measured.resize(4);
     plan.costs.measured[2] = {.forward = 1, .backward = 2, .inputGrad = 3, .weightGrad = 4, .overlap = 5, .optimizer = 6,
@@ -134,6 +134,25 @@ TEST(PlanJson, TellsLineAndColumnOfWhatIsNoJson)
     EXPECT_THAT(errorOf(""), HasSubstr("this is not JSON"));
 }
 
+TEST(PlanJson, RefusesAKeyThatStandsTwice)
+{
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"pipeline":{"ranks":2,"chunks":1,"ranks":3}})"),
+                HasSubstr("the key \"ranks\" stands twice"));
+    EXPECT_EQ(errorOf(R"({"stagecraft_plan":1,"model":{"layers":[{"type":"linear","in":4,"out":4},
+                          {"type":"linear","in":4,"out":4}]},"pipeline":{"ranks":2}})"),
+              "no error");
+}
+
+TEST(PlanJson, RefusesWhatWouldOverflowAParser)
+{
+    const std::string deep(300'000, '[');
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":)" + deep + std::string(deep.size(), ']') + "}"),
+                HasSubstr("nested deeper than 64 levels"));
+    EXPECT_THAT(errorOf(deep), HasSubstr("nested deeper than 64 levels"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":[[1]]})"), HasSubstr("stagecraft_plan: a list is not allowed"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"costs":{"jitter":1e999}})"), HasSubstr("number overflow parsing '1e999'"));
+}
+
 TEST(PlanJson, ChecksWhatBelongsTogether)
 {
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"partition":[1,1]})"), HasSubstr("partition: there is no model"));
@@ -145,6 +164,16 @@ TEST(PlanJson, ChecksWhatBelongsTogether)
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"costs":{"input_grad":"1ms"}})"), HasSubstr("together"));
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"pipeline":{"schedule":"custom","custom_schedule":"0F0,0B0"}})"),
                 HasSubstr("the plan says 4, but its custom schedule has 1"));
+}
+
+TEST(PlanJson, RefusesPartitionsThatOnlyFitWhenTheirSumOverflows)
+{
+    Plan plan;
+    plan.model.layers.assign(7, Linear{4, 4});
+    plan.pipeline.ranks = 4097;
+    plan.partition.assign(4096, 1 << 20);
+    plan.partition.push_back(7); // 2^32 + 7
+    EXPECT_THAT(checkPlan(plan).error().message, HasSubstr("it gives out 4294967303 layers, the model has 7"));
 }
 
 TEST(PlanFile, NamesTheFileOfAnError)
@@ -217,7 +246,53 @@ TEST(PlanCosts, RefuseTimesThatOverflow)
 {
     Plan plan;
     plan.costs.forward = 9'000'000'000'000'000'000;
+    EXPECT_THAT(costsOf(plan).error().message, HasSubstr("costs: forward comes to 9e+09 s; at most 1e+06 s is allowed"));
+    plan = Plan{};
+    plan.costs.inputGrad = 9'000'000'000'000'000'000;
+    plan.costs.weightGrad = 9'000'000'000'000'000'000;
+    EXPECT_THAT(costsOf(plan).error().message, HasSubstr("costs: input_grad comes to"));
+    plan = Plan{};
+    plan.costs.latency = 9'000'000'000'000'000'000;
+    EXPECT_THAT(costsOf(plan).error().message, HasSubstr("costs: latency comes to"));
+    plan = Plan{};
+    plan.costs.stageScale = {1e6, 1, 1, 1};
+    plan.costs.forward = 1'000'000'000'000;
     EXPECT_THAT(costsOf(plan).error().message, HasSubstr("forward of stage 0"));
+    plan = Plan{};
+    plan.costs.activationBytes = traces::Bytes{1} << 61;
+    EXPECT_THAT(costsOf(plan).error().message, HasSubstr("activation_bytes is 2305843009213693952 bytes"));
+}
+
+TEST(PlanCosts, RefuseAWeightGradientThatKeepsMoreThanTheForward)
+{
+    Plan plan;
+    plan.costs.activationBytes = 1 << 20;
+    plan.costs.wgradBytes = 1 << 21;
+    EXPECT_THAT(costsOf(plan).error().message, HasSubstr("2 MiB of stage 0 would stay until its weight gradient"));
+}
+
+TEST(PlanCosts, ScaleTheTimesOfAModelAndOfARun)
+{
+    Plan plan = presetPlan("gpt-small").value();
+    const CostTable plain = costsOf(plan).value();
+    plan.costs.stageScale = {1, 2.5};
+    plan.costs.overlap = 77;
+    const CostTable scaled = costsOf(plan).value();
+    EXPECT_EQ(scaled.stages[0].forward, plain.stages[0].forward);
+    EXPECT_EQ(scaled.stages[0].overlap, 77);
+    EXPECT_NEAR(static_cast<double>(scaled.stages[1].backward), 2.5 * static_cast<double>(plain.stages[1].backward), 0.5);
+    EXPECT_EQ(scaled.stages[1].inputGrad + scaled.stages[1].weightGrad, scaled.stages[1].backward);
+    EXPECT_THAT(scaled.origin, HasSubstr("scaled by stage"));
+
+    plan.costs.overlap.reset();
+    plan.costs.source = CostSource::Measured;
+    plan.costs.measured.resize(2, {.forward = 10, .backward = 20, .inputGrad = 8, .weightGrad = 12, .overlap = 30});
+    const StageCosts second = costsOf(plan).value().stages[1];
+    EXPECT_EQ(second.forward, 25);
+    EXPECT_EQ(second.backward, 50);
+    EXPECT_EQ(second.inputGrad, 20);
+    EXPECT_EQ(second.weightGrad, 30);
+    EXPECT_EQ(second.overlap, 75);
 }
 
 TEST(PlanShape, DropsWhatNoLongerFits)
@@ -227,6 +302,10 @@ TEST(PlanShape, DropsWhatNoLongerFits)
     const Plan wider = withShape(plan, 8, 1);
     EXPECT_TRUE(wider.costs.stageScale.empty());
     EXPECT_TRUE(checkPlan(wider).ok());
+    Plan handMade = presetPlan("mlp").value();
+    handMade.partition = {5, 1, 1, 1};
+    const Plan folded = withShape(handMade, 2, 2); // as many stages, but other ones
+    EXPECT_TRUE(folded.partition.empty());
     Plan gpt = withShape(presetPlan("gpt-small").value(), 4, 1);
     EXPECT_TRUE(gpt.partition.empty());
     EXPECT_EQ(partitionOf(gpt).value().size(), 4U);

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/plan/json_object.h"
+
+#include <vector>
+
+namespace stagecraft::engine {
+namespace {
+
+constexpr int kMostDepth = 64;
+
+// What the parser's callback finds wrong; it leaves the parser as an exception of ours.
+struct Refused {
+    std::string what;
+};
+
+class Watch {
+public:
+    bool operator()(int depth, Json::parse_event_t event, Json& parsed)
+    {
+        using Event = Json::parse_event_t;
+        if (depth > kMostDepth) throw Refused{fmt::format("it is nested deeper than {} levels; no file of this kind is", kMostDepth)};
+        if (event == Event::object_start) keys_.emplace_back();
+        else if (event == Event::object_end) keys_.pop_back();
+        else if (event == Event::key && !keys_.back().insert(parsed.get<std::string>()).second)
+            throw Refused{fmt::format("the key \"{}\" stands twice in one object; keep one", parsed.get<std::string>())};
+        return true;
+    }
+
+private:
+    std::vector<std::set<std::string>> keys_; // of each open object
+};
+
+std::string placeOf(std::string_view text, std::size_t byte)
+{
+    std::size_t line = 1;
+    std::size_t column = 1;
+    for (std::size_t i = 0; i + 1 < byte && i < text.size(); ++i) {
+        ++column;
+        if (text[i] != '\n') continue;
+        ++line;
+        column = 1;
+    }
+    return fmt::format("line {}, column {}", line, column);
+}
+
+// The parser's own words without its identifiers.
+std::string wordsOf(const Json::exception& e)
+{
+    const std::string what = e.what();
+    for (const std::string_view mark : {"; ", " - ", "] "})
+        if (const std::size_t at = what.rfind(mark); at != std::string::npos) return what.substr(at + mark.size());
+    return what;
+}
+
+} // namespace
+
+traces::Expected<Json> parseJson(std::string_view text)
+{
+    try {
+        return Json::parse(text, Watch{});
+    } catch (const Refused& refused) {
+        return traces::Error{refused.what};
+    } catch (const Json::parse_error& e) {
+        return traces::Error{fmt::format("{}: this is not JSON ({})", placeOf(text, e.byte), wordsOf(e))};
+    } catch (const Json::exception& e) { // such as a number that no type holds
+        return traces::Error{fmt::format("this is JSON that cannot be used ({})", wordsOf(e))};
+    }
+}
+
+} // namespace stagecraft::engine
