@@ -49,6 +49,12 @@ Json reportJson(const engine::ValidationReport& report)
     return {{"legal", report.legal()}, {"errors", errors}, {"deadlock", deadlock}};
 }
 
+Json unreadableJson(const Error& error)
+{
+    const Json fault{{"rank", -1}, {"position", -1}, {"action", ""}, {"message", error.message}};
+    return {{"legal", false}, {"errors", Json::array({fault})}, {"deadlock", nullptr}};
+}
+
 std::string reportText(const std::string& file, const engine::Schedule& schedule, const engine::ValidationReport& report)
 {
     if (report.legal()) {
@@ -76,7 +82,11 @@ int validate(const Options& options)
     const Expected<std::string> text = readFile(options.file);
     if (!text.ok()) return failed(text.error());
     const Expected<engine::Schedule> schedule = engine::parseSchedule(text.value());
-    if (!schedule.ok()) return failed(schedule.error().in(options.file));
+    if (!schedule.ok()) {
+        // a text that is no schedule is not legal either: whoever reads the JSON gets the reason there, too
+        if (options.json) print(jsonText(unreadableJson(schedule.error())));
+        return failed(schedule.error().in(options.file));
+    }
 
     const engine::ValidationReport report =
         engine::validate(schedule.value(), {.send = rendezvous ? engine::SendMode::Rendezvous : engine::SendMode::Buffered});

@@ -41,6 +41,10 @@ Expected<Schedule> scheduleOf(const Plan& plan)
     const auto differs = [](std::string_view what, int planned, int found) {
         return Error{fmt::format("pipeline.{}: the plan says {}, but its custom schedule has {}", what, planned, found)};
     };
+    if (schedule.stages() != schedule.ranks * schedule.chunks)
+        return Error{fmt::format("pipeline.custom_schedule: its {} stages lie unevenly on {} ranks; here every rank must hold the same "
+                                 "number of stages",
+                                 schedule.stages(), schedule.ranks)};
     if (schedule.ranks != pipeline.ranks) return differs("ranks", pipeline.ranks, schedule.ranks);
     if (schedule.stages() != plan.stages()) return differs("ranks times chunks", plan.stages(), schedule.stages());
     if (schedule.microbatches != pipeline.microbatches)

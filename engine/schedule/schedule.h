@@ -76,7 +76,8 @@ std::vector<Rank> loopPlacement(int ranks, int chunks);
 
 std::string toText(const Schedule& schedule);
 
-// Reads the text form. Ranks are the lines, the stage-to-rank map, stages and micro-batches follow from the actions.
+// Reads the text form. Ranks are the lines; stages and micro-batches follow from the actions, and a stage lies on the rank
+// where it first appears.
 // Errors name line, cell and what was expected. The result may still be illegal: see validate.h.
 Expected<Schedule> parseSchedule(std::string_view text, std::string name = "custom");
 

@@ -10,6 +10,9 @@
 namespace stagecraft::engine {
 namespace {
 
+// Of stages and micro-batches together: what any text may ask for, be it incomplete.
+constexpr std::int64_t kFewPairs = 1 << 16;
+
 Expected<std::vector<Action>> parseLine(std::string_view line, std::size_t number)
 {
     std::vector<Action> list;
@@ -41,31 +44,26 @@ Expected<void> deriveShape(Schedule& schedule)
             visit(action.work);
             if (action.kind() == ActionKind::Overlap) visit(action.partner);
         }
-    const auto limit = static_cast<std::int64_t>(2 * actions);
-    if (lastStage >= limit || lastMicroBatch >= limit)
+    // every stage takes every micro-batch forward, in an action each; a slip that asks for far more must not take the memory
+    const std::int64_t pairs = (std::int64_t{lastStage} + 1) * (std::int64_t{lastMicroBatch} + 1);
+    if (lastStage >= kMaxStages || pairs > std::max<std::int64_t>(kFewPairs, 2 * static_cast<std::int64_t>(actions)))
         return Error{fmt::format("stage {} and micro-batch {} are the largest numbers, but there are only {} actions; numbers "
-                                 "count from 0 without gaps",
-                                 lastStage, lastMicroBatch, actions)};
+                                 "count from 0 without gaps, and there are at most {} stages",
+                                 lastStage, lastMicroBatch, actions, kMaxStages)};
     schedule.microbatches = lastMicroBatch + 1;
     const Rank nowhere{-1};
     schedule.stageToRank.assign(static_cast<std::size_t>(lastStage) + 1, nowhere);
     std::vector<int> perRank(schedule.order.size(), 0);
     for (std::size_t r = 0; r < schedule.order.size(); ++r) {
-        const auto place = [&](const traces::Work& work) -> Expected<void> {
+        const auto place = [&](const traces::Work& work) {
             Rank& rank = schedule.stageToRank[index(work.stage)];
-            if (rank == nowhere) {
-                rank = Rank{r};
-                ++perRank[r];
-            }
-            if (rank != Rank{r})
-                return Error{fmt::format("stage {} is on rank {} and on rank {}; a stage has one rank", work.stage.value,
-                                         rank.value, r)};
-            return {};
+            if (rank != nowhere) return; // an action on another rank is a fault that validate() names
+            rank = Rank{r};
+            ++perRank[r];
         };
         for (const Action& action : schedule.order[r]) {
-            if (Expected<void> placed = place(action.work); !placed.ok()) return placed;
-            if (action.kind() != ActionKind::Overlap) continue;
-            if (Expected<void> placed = place(action.partner); !placed.ok()) return placed;
+            place(action.work);
+            if (action.kind() == ActionKind::Overlap) place(action.partner);
         }
     }
     const auto gap = std::find(schedule.stageToRank.begin(), schedule.stageToRank.end(), nowhere);

@@ -36,6 +36,7 @@ public:
     std::vector<ScheduleFault> inspect()
     {
         collect();
+        if (microbatches_ == 0) missing(Stage{0}, MicroBatch{0}, ActionKind::Forward, "a step takes at least one micro-batch");
         if (faults_.empty()) {
             checkCompleteness();
             checkOrder();

@@ -122,6 +122,7 @@ private:
             }
         }
         gradientHeld_.assign(costs_.stages.size(), false);
+        stepped_.assign(costs_.stages.size(), false);
     }
 
     [[nodiscard]] TimeNs duration(const Action& action) const
@@ -135,6 +136,7 @@ private:
         case ActionKind::WeightGrad: time = stage.weightGrad; break;
         case ActionKind::Overlap: time = stage.overlap; break;
         case ActionKind::Recompute: time = stage.forward; break;
+        case ActionKind::Optimizer: time = stage.optimizer; break;
         default: return 0;
         }
         if (costs_.jitter > 0)
@@ -205,6 +207,7 @@ private:
         for (std::size_t k = 0; k < inputCount_; ++k)
             trace_.addEdge({EdgeKind::Data, {inputs_[k].lane, inputs_[k].slice}, slice, inputs_[k].arrival});
         rank.clock = end;
+        if (action.kind() == ActionKind::Optimizer) stepped_[index(action.stage())] = true;
         if (action.kind() != ActionKind::Overlap) {
             account(rank, action.work, begin, end);
             reach(action.work, end, slice.index, ready);
@@ -277,12 +280,13 @@ private:
         }
     }
 
-    // Each rank updates its stages right after its last action: nothing of another rank is needed for it.
+    // Each rank updates its stages right after its last action, unless the schedule said when: nothing of another rank is
+    // needed for it.
     void optimizerStep(std::size_t r)
     {
         RankState& rank = ranks_[r];
         for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
-            if (schedule_.stageToRank[s] != Rank{r} || costs_.stages[s].optimizer == 0) continue;
+            if (schedule_.stageToRank[s] != Rank{r} || costs_.stages[s].optimizer == 0 || stepped_[s]) continue;
             const TimeNs end = rank.clock + costs_.stages[s].optimizer;
             trace_.append(LaneId{r}, {rank.clock, end, traces::makeAction(ActionKind::Optimizer, Stage{s}), {}, {}});
             rank.clock = end;
@@ -295,7 +299,8 @@ private:
     ScheduleShape shape_;
     std::vector<Reached> reached_;
     std::vector<RankState> ranks_;
-    std::vector<bool> gradientHeld_;
+    std::vector<bool> gradientHeld_; // by stage
+    std::vector<bool> stepped_;      // by stage: its optimizer
     std::array<Input, 4> inputs_{}; // of the action at hand: an overlapped pair has up to four
     std::size_t inputCount_ = 0;
     Trace trace_;
@@ -312,16 +317,30 @@ Error cannotExecute(const Schedule& schedule)
     return Error{text};
 }
 
+// What the cost table can tell the time of; another action would pass as if it took none.
+bool hasCost(ActionKind kind) { return traces::isCompute(kind) || traces::isTransfer(kind); }
+
+Expected<void> checkKinds(const Schedule& schedule)
+{
+    for (std::size_t r = 0; r < schedule.order.size(); ++r)
+        for (const Action& action : schedule.order[r])
+            if (!hasCost(action.kind()))
+                return Error{fmt::format("schedule {}: rank {} has {}, and no cost is known for a {}; leave such actions out to simulate "
+                                         "the rest",
+                                         schedule.name, r, toText(action), traces::kindName(action.kind()))};
+    return {};
+}
+
 // What the simulation relies on beyond what it finds out itself.
 bool withinShape(const Schedule& schedule)
 {
-    for (const std::vector<Action>& list : schedule.order)
-        for (const Action& action : list) {
+    for (std::size_t r = 0; r < schedule.order.size(); ++r)
+        for (const Action& action : schedule.order[r]) {
             bool inside = true;
             forEachWork(action, [&](const Work& work) {
                 const bool hasMicroBatch = work.kind <= ActionKind::Reload && work.kind != ActionKind::None;
                 inside = inside && work.flow == traces::Flow::Single && work.stage.value >= 0 &&
-                         work.stage.value < schedule.stages() &&
+                         work.stage.value < schedule.stages() && schedule.stageToRank[index(work.stage)] == Rank{r} &&
                          (!hasMicroBatch || (work.microbatch.value >= 0 && work.microbatch.value < schedule.microbatches));
             });
             if (!inside) return false;
@@ -367,6 +386,7 @@ Expected<Trace> simulate(const Schedule& schedule, const CostTable& costs, std::
         return Error{fmt::format("schedule {} has {} stages, the cost table has {}; give one entry per stage", schedule.name,
                                  schedule.stages(), costs.stages.size())};
     if (!withinShape(schedule)) return cannotExecute(schedule);
+    if (Expected<void> kinds = checkKinds(schedule); !kinds.ok()) return kinds.error();
     if (Expected<void> range = checkRange(schedule, costs); !range.ok()) return range.error();
     Simulation simulation(schedule, costs);
     if (!simulation.run(stop)) return stop.stop_requested() ? Error{"the simulation was stopped"} : cannotExecute(schedule);

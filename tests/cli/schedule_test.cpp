@@ -44,6 +44,18 @@ TEST(Schedule, NamesAFileThatCannotBeWritten)
     expectRefusal({"schedule", "--out", "/nowhere/a.schedule"}, 1, "/nowhere/a.schedule");
 }
 
+TEST(Validate, GivesJsonAlsoForATextThatIsNoSchedule)
+{
+    const TemporaryFolder folder;
+    spill(folder.file("typo.schedule"), "0F0,0X0\n");
+    const Output output = stagecraft({"validate", folder.file("typo.schedule"), "--json"});
+    EXPECT_EQ(output.exitCode, 1);
+    const Json json = Json::parse(output.out);
+    EXPECT_EQ(json["legal"], false);
+    EXPECT_THAT(json["errors"][0]["message"].get<std::string>(), HasSubstr("line 1, cell 2"));
+    EXPECT_TRUE(json["deadlock"].is_null());
+}
+
 TEST(Validate, NamesRankPositionAndActionOfAFault)
 {
     const TemporaryFolder folder;

@@ -51,9 +51,11 @@ TEST(ScheduleText, RefusesWhatMakesNoSchedule)
 {
     EXPECT_THAT(errorOf(""), HasSubstr("no action"));
     EXPECT_THAT(errorOf("# only a comment\n"), HasSubstr("no action"));
-    EXPECT_THAT(errorOf("0F0\n0F1\n"), HasSubstr("stage 0 is on rank 0 and on rank 1"));
     EXPECT_THAT(errorOf("0F0\n2F0\n"), HasSubstr("stage 1 has no action"));
     EXPECT_THAT(errorOf("0F2000000000\n"), HasSubstr("count from 0 without gaps"));
+    std::string sparse; // 10,000 stages, 10,000 micro-batches, 20,000 actions: a square of memory
+    for (int i = 0; i < 10'000; ++i) sparse += std::to_string(i) + "F0," + "0F" + std::to_string(i) + ",";
+    EXPECT_THAT(errorOf(sparse), HasSubstr("there are only 20000 actions"));
 }
 
 } // namespace

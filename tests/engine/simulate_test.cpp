@@ -208,6 +208,29 @@ TEST(Simulate, StepsTheOptimizerWithoutABarrier)
     EXPECT_EQ(trace.extent().end, 7 * kSlot);
 }
 
+TEST(Simulate, StepsTheOptimizerWhereTheScheduleSaysSo)
+{
+    engine::CostTable costs = slotCosts(1, kSlot, 2 * kSlot);
+    costs.stages[0].optimizer = 5 * kSlot;
+    const engine::Schedule schedule = engine::parseSchedule("0F0,0B0,0OPTIMIZER,0F1,0B1\n").value();
+    const traces::Trace trace = engine::simulate(schedule, costs).value();
+    const traces::Lane& lane = trace.lane(traces::LaneId{0});
+    ASSERT_EQ(lane.size(), 5U); // none is added
+    EXPECT_EQ(lane.action(2).kind(), engine::ActionKind::Optimizer);
+    EXPECT_EQ(lane.begin(2), 3 * kSlot);
+    EXPECT_EQ(lane.end(2), 8 * kSlot);
+}
+
+TEST(Simulate, RefusesActionsThatNoCostIsKnownFor)
+{
+    for (const char* text : {"0F0,0B0,0ALL_REDUCE\n", "0UNSHARD,0F0,0B0\n", "0F0,0OFFLOAD0,0RELOAD0,0B0\n"}) {
+        const traces::Expected<traces::Trace> trace =
+            engine::simulate(engine::parseSchedule(text).value(), slotCosts(1, kSlot, kSlot));
+        ASSERT_FALSE(trace.ok()) << text;
+        EXPECT_THAT(trace.error().message, ::testing::HasSubstr("no cost is known for"));
+    }
+}
+
 TEST(Simulate, NamesTheWaitingRanksOfADeadlock)
 {
     const engine::Schedule stuck = engine::parseSchedule("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n").value();

@@ -42,6 +42,17 @@ TEST(Validate, NamesAMissingBackward)
     EXPECT_THAT(firstError("0F0,0F1,0B0\n1F0,1B0,1F1,1B1\n"), HasSubstr("rank 0: 0B1 is missing; every forward needs a B"));
 }
 
+TEST(Validate, NamesAnActionOnARankThatDoesNotHoldItsStage)
+{
+    EXPECT_THAT(firstError("0F0,0B0\n0F1,0B1\n"),
+                HasSubstr("rank 1, position 0: 0F1 does not belong here, stage 0 is on rank 0"));
+}
+
+TEST(Validate, WantsAtLeastOneMicroBatch)
+{
+    EXPECT_THAT(firstError("0OPTIMIZER\n"), HasSubstr("0F0 is missing; a step takes at least one micro-batch"));
+}
+
 TEST(Validate, NamesAnActionThatIsThereTwice)
 {
     EXPECT_THAT(firstError("0F0,0F0,0B0\n"), HasSubstr("rank 0, position 1: 0F0 is there twice, first at position 0"));
