@@ -301,6 +301,22 @@ TEST(ChromeJson, CanBeCutToOneRank)
 
 TEST(ChromeJson, WritesAnEmptyTrace) { EXPECT_EQ(readBack(Trace{}).sliceCount(), 0u); }
 
+TEST(ChromeJson, RefusesNumbersBeyondAnyTrace)
+{
+    const auto errorOf = [](std::string_view rest) {
+        const Expected<Trace> trace = readChromeJson(R"({"otherData":{"format":"stagecraft")" + std::string(rest) + "]}");
+        return trace.ok() ? std::string("read") : trace.error().message;
+    };
+    const std::string lane = R"(,"lanes":[{"tid":1,"rank":0,"kind":"compute","depth":0,"name":"x"}]},"traceEvents":[)";
+    EXPECT_EQ(errorOf(lane), "read");
+    EXPECT_THAT(errorOf(R"(,"stageToRank":[0,-12]},"traceEvents":[)"), HasSubstr("rank -12 is out of range"));
+    EXPECT_THAT(errorOf(R"(,"stageToRank":[0,2000000000]},"traceEvents":[)"), HasSubstr("rank 2000000000"));
+    EXPECT_THAT(errorOf(R"(,"lanes":[{"tid":1,"rank":2147483647,"kind":"compute"}]},"traceEvents":[)"), HasSubstr("rank 2147483647"));
+    EXPECT_THAT(errorOf(lane + R"({"ph":"X","pid":1,"tid":1,"ts":9000000000000000,"dur":1,"name":"0F0","args":{"kind":"F"}})"),
+                HasSubstr("out of range"));
+    EXPECT_THAT(errorOf(lane + R"({"ph":"C","pid":1,"ts":0,"args":{"weights":9223372036854775807}})"), HasSubstr("a memory of"));
+}
+
 TEST(ChromeJson, RefusesOtherToolsAndDamageWithAReason)
 {
     const auto errorOf = [](std::string_view text) {

@@ -2,6 +2,7 @@
 #include "tests/traces/sample_trace.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/format/journal.h"
+#include "traces/store/bounds.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,8 +20,8 @@ using test::TemporaryFolder;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-constexpr TimeNs kLeast = std::numeric_limits<TimeNs>::min();
-constexpr TimeNs kMost = std::numeric_limits<TimeNs>::max();
+constexpr TimeNs kLeast = -kMostTime;
+constexpr TimeNs kMost = kMostTime;
 
 // Every kind of record, with the values at the ends of their ranges.
 std::vector<Record> everyRecord()
@@ -34,7 +35,7 @@ std::vector<Record> everyRecord()
     info.ranks = 3;
     info.chunks = 2;
     info.microbatches = std::numeric_limits<std::int32_t>::max();
-    info.stageToRank = {Rank{0}, Rank{1}, Rank{-5}};
+    info.stageToRank = {Rank{0}, Rank{1}, Rank{kMostRank - 1}};
     info.host = "host";
     Action overlap = forward(Stage{0}, MicroBatch{1});
     overlap.work.kind = ActionKind::Overlap;
@@ -46,23 +47,23 @@ std::vector<Record> everyRecord()
         TextRecord{std::string("nul\0inside", 10)},
         LaneRecord{{.rank = Rank{0}, .kind = LaneKind::Compute, .depth = 0, .name = "rank 0"}},
         LaneRecord{{.rank = Rank{2}, .kind = LaneKind::Transfer, .depth = 7, .name = ""}},
-        SliceRecord{LaneId{0}, {.begin = kLeast, .end = -1, .action = overlap, .step = Step{-1}, .text = {}}},
+        SliceRecord{LaneId{0}, {.begin = kLeast, .end = -1, .action = overlap, .step = Step{0}, .text = {}}},
         SliceRecord{
             LaneId{0},
-            {.begin = -1, .end = 5'000'000'000, .action = makeAction(ActionKind::Optimizer, Stage{-3}), .step = Step{9}}},
+            {.begin = -1, .end = 5'000'000'000, .action = makeAction(ActionKind::Optimizer, Stage{INT16_MAX}), .step = Step{9}}},
         SliceRecord{LaneId{1}, {.begin = 12, .end = 12, .action = {}, .step = Step{0}, .text = TextId{2}}},
         SliceRecord{LaneId{0},
                     {.begin = 5'000'000'001, .end = kMost, .action = parseAction("u3B1").value(), .step = Step{1'000'000}}},
         EdgeRecord{{.kind = EdgeKind::Flush, .from = {LaneId{0}, 0}, .to = {LaneId{1}, 0}, .ready = kLeast}},
         EdgeRecord{{.kind = EdgeKind::Memory, .from = {LaneId{1}, 0}, .to = {LaneId{0}, 2}, .ready = kMost}},
-        MemoryRecord{Rank{2}, MemoryClass::Other, kLeast, kMost},
-        MemoryRecord{Rank{2}, MemoryClass::Weights, kMost, kLeast},
-        StepRecord{{.step = Step{4}, .span = {kLeast, kMost}, .loss = -0.1}},
-        StepRecord{{.step = Step{5}, .span = {3, 2}, .loss = std::nullopt}},
-        PauseRecord{{kMost, kLeast}},
+        MemoryRecord{Rank{2}, MemoryClass::Other, kLeast, kMostBytes},
+        MemoryRecord{Rank{2}, MemoryClass::Weights, kMost, -kMostBytes},
+        StepRecord{{.step = Step{4}, .span = {kLeast, kMost - 1}, .loss = -0.1}},
+        StepRecord{{.step = Step{5}, .span = {3, 3}, .loss = std::nullopt}},
+        PauseRecord{{kMost, kMost}},
         NoteRecord{"übernommen"},
         NoteRecord{""},
-        LostRecord{kMost},
+        LostRecord{INT64_MAX},
         SessionRecord{R"({"message":"state","state":"running"})"},
     };
 }
@@ -289,6 +290,55 @@ TEST(JournalFile, TellsOfRecordsThatDoNotFit)
     const Expected<Trace> loaded = loadJournal(folder.file("odd.strace"));
     ASSERT_TRUE(loaded.ok());
     EXPECT_THAT(loaded.value().notes(), testing::ElementsAre("kept", HasSubstr("lane 4")));
+}
+
+// A number that fits its type but not a trace: sums of it would overflow, or a view would make a row for each rank.
+TEST(JournalFile, IsDamagedWhereANumberIsBeyondAnyTrace)
+{
+    const TemporaryFolder folder;
+    const Record lane = LaneRecord{{.rank = Rank{0}, .kind = LaneKind::Compute, .name = "rank 0"}};
+    const auto sliceAt = [](TimeNs begin, TimeNs end) { return SliceRecord{LaneId{0}, {.begin = begin, .end = end}}; };
+    const auto info = [](auto change) {
+        InfoRecord record;
+        change(record.info);
+        return record;
+    };
+    const std::vector<Record> beyond{
+        info([](TraceInfo& i) { i.stageToRank = {Rank{0}, Rank{-12}}; }),
+        info([](TraceInfo& i) { i.stageToRank = {Rank{2'000'000'000}}; }),
+        info([](TraceInfo& i) { i.ranks = -56; }),
+        LaneRecord{{.rank = Rank{INT32_MAX}, .name = "far"}},
+        sliceAt(kLeast - 1, 0),
+        sliceAt(0, INT64_MAX),
+        EdgeRecord{{.to = {LaneId{0}, 0}, .ready = INT64_MAX}},
+        MemoryRecord{Rank{0}, MemoryClass::Weights, 0, INT64_MAX},
+        MemoryRecord{Rank{-1}, MemoryClass::Weights, 0, 1},
+        StepRecord{{Step{0}, {INT64_MAX - 1, INT64_MAX}, std::nullopt}},
+        PauseRecord{{INT64_MIN, kMost}},
+        PauseRecord{{3, 2}},
+    };
+    for (std::size_t i = 0; i < beyond.size(); ++i) {
+        spill(folder.file("beyond.strace"), journalOf({lane, sliceAt(0, 5), beyond[i], NoteRecord{"after"}}));
+        const Expected<Trace> loaded = loadJournal(folder.file("beyond.strace"));
+        ASSERT_TRUE(loaded.ok()) << i;
+        ASSERT_EQ(loaded.value().notes().size(), 1u) << i;
+        EXPECT_THAT(loaded.value().notes().front(), testing::AllOf(HasSubstr("damaged"), HasSubstr("out of range"))) << i;
+        EXPECT_EQ(loaded.value().sliceCount(), 1u) << i;
+    }
+}
+
+TEST(JournalFile, LeavesOutTheEdgesOfALaneThatLostASlice)
+{
+    const TemporaryFolder folder;
+    const auto slice = [](TimeNs begin, TimeNs end) { return SliceRecord{LaneId{0}, {.begin = begin, .end = end}}; };
+    spill(folder.file("odd.strace"),
+          journalOf({LaneRecord{}, slice(10, 20), slice(0, 5), slice(20, 30), slice(30, 40),
+                     EdgeRecord{{.from = {LaneId{0}, 0}, .to = {LaneId{0}, 2}}}})); // 2 is the third of the file, second of the trace
+    const Expected<Trace> loaded = loadJournal(folder.file("odd.strace"));
+    ASSERT_TRUE(loaded.ok());
+    EXPECT_EQ(loaded.value().sliceCount(), 3u);
+    EXPECT_EQ(loaded.value().edgeCount(), 0u);
+    EXPECT_THAT(loaded.value().notes().front(), HasSubstr("2 records of the file did not fit"));
 }
 
 TEST(JournalFile, NamesTheFileAndTheReasonOfAnError)

@@ -2,6 +2,7 @@
 #include "tests/traces/sample_trace.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/format/csv.h"
+#include "traces/format/gzip.h"
 #include "traces/format/trace_file.h"
 #include "traces/format/trace_records.h"
 
@@ -75,6 +76,20 @@ TEST(TraceFile, KeepsTheOldFileWhenTheNewOneCannotBeWritten)
     EXPECT_THAT(saveError(folder.file("full.json")), HasSubstr("the disk is full"));
     EXPECT_TRUE(std::filesystem::is_symlink(folder.file("full.json")));
     EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST(TraceFile, RefusesASmallFileThatFillsTheMemory)
+{
+    const TemporaryFolder folder;
+    std::string packed;
+    GzipWriter gzip([&](std::string_view bytes) { packed.append(bytes); });
+    const std::string blanks(std::size_t{1} << 20, ' ');
+    for (int i = 0; i < 80; ++i) gzip.write(blanks);
+    gzip.finish();
+    spill(folder.file("bomb.json.gz"), packed);
+    const Expected<Trace> loaded = loadTrace(folder.file("bomb.json.gz"));
+    ASSERT_FALSE(loaded.ok());
+    EXPECT_THAT(loaded.error().message, HasSubstr("more than 200 times its size"));
 }
 
 TEST(TraceFile, ReadsGzipWhateverTheNameSays)

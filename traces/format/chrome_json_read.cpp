@@ -4,6 +4,7 @@
 #include "traces/format/chrome_words.h"
 #include "traces/format/json_text.h"
 #include "traces/format/varint.h"
+#include "traces/store/bounds.h"
 
 #include <simdjson.h>
 
@@ -27,6 +28,11 @@ struct Refused {
 };
 
 [[noreturn]] void refuse(std::string message) { throw Refused{Error{std::move(message)}}; }
+
+void require(const Expected<void>& fits)
+{
+    if (!fits.ok()) refuse(fits.error().message);
+}
 
 // What any of our events holds; members that an event does not have keep their defaults.
 struct Event {
@@ -88,6 +94,7 @@ public:
             }
         }
         if (!ours_) refuseForeign();
+        require(checkBounds(trace_.info));
         build();
         return std::move(trace_);
     }
@@ -153,6 +160,8 @@ private:
             else if (key == "depth") lane.depth = fit<std::int32_t>(v, key);
             else if (key == "name") lane.name = std::string_view(v);
         }
+        require(checkBounds(lane));
+        if (trace_.laneCount() >= kMostLanes) refuse("more than " + std::to_string(kMostLanes) + " lanes");
         lanes_[tid] = trace_.addLane(std::move(lane));
         slices_.emplace_back();
     }
@@ -220,16 +229,23 @@ private:
         case 'C': counters_.push_back(event); break;
         case 'i':
             if (event.category == "pause" && event.name == "paused")
-                trace_.addPause({absolute(event.ts), wrappingAdd(absolute(event.ts), event.duration)});
+                trace_.addPause(spanOf(event));
             break;
         default: break; // names and sort order stand in otherData
         }
     }
 
+    [[nodiscard]] Interval spanOf(const Event& event) const
+    {
+        const Interval span{absolute(event.ts), wrappingAdd(absolute(event.ts), event.duration)};
+        require(checkBounds(span));
+        return span;
+    }
+
     void takeStep(const Event& event)
     {
         trace_.addStep({.step = Step{fit<std::int32_t>(event.step, "step")},
-                        .span = {absolute(event.ts), wrappingAdd(absolute(event.ts), event.duration)},
+                        .span = spanOf(event),
                         .loss = event.loss});
     }
 
@@ -246,6 +262,7 @@ private:
             if (!action.ok()) refuse(action.error().message);
             slice.action = action.value();
         }
+        require(checkBounds(slice));
         slices_[index(laneOf(event.tid))].push_back(slice);
     }
 
@@ -282,6 +299,7 @@ private:
             if (start == flowStarts_.end()) refuse("flow " + std::to_string(key.second) + " ends but does not start");
             const auto kind = enumeratorOf(key.first, EdgeKind::Flush, edgeKindText);
             if (!kind) continue;
+            require(checkTime(end.ready));
             edges.push_back({.kind = *kind, .from = sliceOf(start->second), .to = sliceOf(end), .ready = end.ready});
         }
         std::stable_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.to < b.to; });
@@ -299,8 +317,9 @@ private:
                 std::int64_t& known = last[{event.pid, m}];
                 if (known == *event.memory[m]) continue;
                 known = *event.memory[m];
-                trace_.addMemory(Rank{fit<std::int32_t>(event.pid - 1, "rank")}, static_cast<MemoryClass>(m),
-                                 absolute(event.ts), known);
+                const Rank rank{fit<std::int32_t>(wrappingSub(event.pid, 1), "rank")};
+                require(checkMemory(rank, absolute(event.ts), known));
+                trace_.addMemory(rank, static_cast<MemoryClass>(m), absolute(event.ts), known);
             }
     }
 

@@ -5,6 +5,7 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 
@@ -14,6 +15,10 @@ namespace {
 constexpr std::size_t kBlockBytes = 256 << 10;
 constexpr int kGzipWindow = 15 + 16; // zlib's way to ask for gzip
 constexpr int kLevel = 6;
+
+// A small file that fills the memory is no trace: ours and Kineto's shrink to a tenth or a thirtieth.
+constexpr std::size_t kAnyTrace = std::size_t{64} << 20;
+constexpr std::size_t kMostRatio = 200;
 
 } // namespace
 
@@ -70,6 +75,9 @@ Expected<std::string> readMaybeGzip(const std::filesystem::path& file)
         if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
             return Error{"cannot read " + file.string() + ": its compression is damaged or cut off (" + reason + ")"};
         if (got == 0) return bytes;
+        if (bytes.size() > kAnyTrace && bytes.size() / kMostRatio > static_cast<std::size_t>(std::max<z_off_t>(1, gzoffset(input.get()))))
+            return Error{"cannot read " + file.string() + ": it unpacks to more than " + std::to_string(kMostRatio) +
+                         " times its size, which no trace does; if it is one, unpack it with gunzip first"};
         bytes.append(block, 0, static_cast<std::size_t>(got));
     }
 }

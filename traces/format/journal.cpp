@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <set>
 
 namespace stagecraft::traces {
 namespace {
@@ -20,6 +21,12 @@ constexpr std::size_t kMaxPayload = std::size_t{64} << 20;
 
 constexpr std::size_t kReadBytes = 256 << 10;
 constexpr std::size_t kHeadBytes = 11; // type and the longest length
+
+bool shifted(const std::set<LaneId>& lanes, const Record& record)
+{
+    const auto* edge = std::get_if<EdgeRecord>(&record);
+    return edge != nullptr && !lanes.empty() && (lanes.contains(edge->edge.from.lane) || lanes.contains(edge->edge.to.lane));
+}
 
 } // namespace
 
@@ -132,6 +139,7 @@ Expected<Trace> loadJournal(const std::filesystem::path& file)
     std::string block(kReadBytes, '\0');
     std::int64_t misfits = 0;
     std::string firstMisfit;
+    std::set<LaneId> shiftedLanes; // lost a slice: the numbers of its later ones are off by it
     std::string damage;
     bool any = false;
     while (damage.empty()) {
@@ -145,8 +153,9 @@ Expected<Trace> loadJournal(const std::filesystem::path& file)
         const Expected<void> fed = reader.feed(std::string_view(block).substr(0, got), records);
         any = any || !records.empty();
         for (const Record& record : records) {
-            const Expected<void> applied = apply(trace, record);
+            const Expected<void> applied = shifted(shiftedLanes, record) ? Error{"an edge of a lane that lost a slice"} : apply(trace, record);
             if (applied.ok()) continue;
+            if (const auto* slice = std::get_if<SliceRecord>(&record)) shiftedLanes.insert(slice->lane);
             if (misfits++ == 0) firstMisfit = applied.error().message;
         }
         if (fed.ok()) continue;

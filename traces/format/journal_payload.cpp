@@ -2,6 +2,7 @@
 #include "traces/format/journal_payload.h"
 
 #include "traces/format/varint.h"
+#include "traces/store/bounds.h"
 
 namespace stagecraft::traces {
 namespace {
@@ -252,6 +253,21 @@ std::optional<Record> readRecord(unsigned type, ByteReader& in, JournalDeltas& d
     }
 }
 
+struct Bounds {
+    Expected<void> operator()(const InfoRecord& r) const { return checkBounds(r.info); }
+    Expected<void> operator()(const LaneRecord& r) const { return checkBounds(r.lane); }
+    Expected<void> operator()(const SliceRecord& r) const { return checkBounds(r.slice); }
+    Expected<void> operator()(const EdgeRecord& r) const { return checkTime(r.edge.ready); }
+    Expected<void> operator()(const MemoryRecord& r) const { return checkMemory(r.rank, r.time, r.value); }
+    Expected<void> operator()(const StepRecord& r) const { return checkBounds(r.step.span); }
+    Expected<void> operator()(const PauseRecord& r) const { return checkBounds(r.pause); }
+    template <class Other>
+    Expected<void> operator()(const Other&) const
+    {
+        return {};
+    }
+};
+
 } // namespace
 
 unsigned journalType(const Record& record)
@@ -283,6 +299,9 @@ Expected<std::optional<Record>> readPayload(unsigned type, std::string_view payl
     std::optional<Record> record = readRecord(type, in, deltas);
     if (in.failed())
         return Error{std::string(kTypeNames[type]) + " of " + std::to_string(payload.size()) + " bytes cannot be read"};
+    if (!record) return record;
+    if (const Expected<void> fits = std::visit(Bounds{}, *record); !fits.ok()) return fits.error().in(kTypeNames[type]);
+    if (deltas.lanes.size() > kMostLanes) return Error{"more than " + std::to_string(kMostLanes) + " lanes"};
     return record;
 }
 
