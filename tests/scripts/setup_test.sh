@@ -2,19 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # scripts/setup.sh against a machine made of fake programs: what is installed, what is asked for, how it stops. Nothing is
-# really installed. Each case runs in a process and a folder of its own; a line of `ok` or `FAILED` per case.
+# really installed.
 # shellcheck disable=SC2016,SC2317  # texts of fake programs; cases and their overrides are called by name
-set -euo pipefail
-source_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-
-# fake NAME: a program of that name that runs the script on standard input
-fake() {
-    {
-        printf '#!/bin/bash\n'
-        cat
-    } >"bin/$1"
-    chmod +x "bin/$1"
-}
+# shellcheck source-path=SCRIPTDIR source=machine.sh
+. "$(dirname "${BASH_SOURCE[0]}")/machine.sh"
 
 # A machine: Debian 12, root, plenty of disk, with g++ and cmake installed, and ninja removed but for its settings.
 machine() {
@@ -23,9 +14,7 @@ machine() {
     cp "$source_root"/scripts/*.txt scripts/
     printf 'g++ # compiles\ncmake\n' >installed.txt
     printf 'g++          compiles\ncmake        configures\nninja-build  drives the build\nqt6-base-dev the window\n' >needs.txt
-    for tool in bash sed awk xargs cat grep tr rm mkdir env sha256sum ln chmod touch echo; do
-        ln -s "$(type -P "$tool")" "bin/$tool"
-    done
+    tools bash sed awk xargs cat grep tr rm mkdir dirname env sha256sum ln chmod touch echo
     fake dpkg-query <<<'printf "g++ ii \ncmake hi \nninja-build rc \n"; [ -e now-installed ] && sed "s/$/ ii /" now-installed; exit 0'
     fake apt-get <<<'echo "apt-get $*" >>calls; [ "$(cat apt-fails 2>/dev/null)" ] && [[ "$*" == *install* ]] && exit 100
                      [[ "$*" == *install* ]] && printf "ninja-build\nqt6-base-dev\n" >now-installed; exit 0'
@@ -44,13 +33,6 @@ begin() {
     gpu_found() { false; }
     ensure_venv() { [[ -x .venv/bin/python ]] || { echo "asked for a real virtual environment"; exit 1; }; }
 }
-
-# The rest of a case: assertions that stop it.
-expect_calls() { [[ $(<calls) == *"$1"* ]] || { printf 'calls were:\n%s\nwanted: %s\n' "$(<calls)" "$1"; exit 1; }; }
-expect_no_calls() { [[ ! -s calls ]] || { printf 'unexpected calls:\n%s\n' "$(<calls)"; exit 1; }; }
-expect_text() { [[ $1 == *"$2"* ]] || { printf 'text was:\n%s\nwanted: %s\n' "$1" "$2"; exit 1; }; }
-# stops COMMAND...: the command must die; its output is in $said
-stops() { if said=$("$@" 2>&1); then printf 'did not stop: %s\n%s\n' "$*" "$said"; exit 1; fi; }
 
 case_lists_what_is_missing_with_the_reason() {
     [[ $(missing_packages needs.txt) == $'ninja-build  drives the build\nqt6-base-dev the window' ]]
@@ -95,7 +77,6 @@ case_a_full_disk_stops_before_anything_is_fetched() {
     expect_no_calls
 }
 
-site() { mkdir -p ".venv/lib/python3.11/site-packages/$1.dist-info" && printf '%s\n' "$2" >".venv/lib/python3.11/site-packages/$1.dist-info/RECORD"; }
 with_venv() {
     mkdir -p .venv/bin
     ln -s ../../bin/fakepython .venv/bin/python
@@ -174,21 +155,4 @@ case_a_failing_configuration_is_shown_and_tried_again() {
     configure release
 }
 
-if (($# > 0)); then # one case, in the folder where this was called
-    begin
-    "$1"
-    exit
-fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-for name in $(compgen -A function case_); do
-    mkdir "$work/$name"
-    if output=$(cd "$work/$name" && bash "$source_root/tests/scripts/setup_test.sh" "$name" 2>&1); then
-        printf 'ok      %s\n' "$name"
-    else
-        printf 'FAILED  %s\n%s\n' "$name" "$output"
-        failures=$((failures + 1))
-    fi
-done
-((failures == 0))
+run_cases "$@"
