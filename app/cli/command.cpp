@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/command.h"
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -9,7 +10,24 @@ namespace stagecraft::cli {
 
 namespace {
 
-void complain(const std::string& message) { std::fprintf(stderr, "stagecraft-cli: %s\n", message.c_str()); }
+// A message may quote a file: what a terminal would obey is shown instead.
+std::string harmless(const std::string& message)
+{
+    std::string shown;
+    for (const char c : message) {
+        const auto byte = static_cast<unsigned char>(c);
+        if ((byte >= 0x20 || c == '\n' || c == '\t') && byte != 0x7f) {
+            shown += c;
+            continue;
+        }
+        std::array<char, 8> escape{};
+        std::snprintf(escape.data(), escape.size(), "\\x%02x", byte);
+        shown += escape.data();
+    }
+    return shown;
+}
+
+void complain(const std::string& message) { std::fprintf(stderr, "stagecraft-cli: %s\n", harmless(message).c_str()); }
 
 } // namespace
 

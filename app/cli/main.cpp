@@ -28,6 +28,16 @@ std::optional<int> parse(CLI::App& program, int argc, char** argv)
     }
 }
 
+// An empty argument is an empty variable of a shell, never a choice: it would pass as if it were not given.
+void refuseEmptyArguments(CLI::App& program)
+{
+    const CLI::Validator filled([](std::string& text) { return text.empty() ? "is empty; give it a value or leave it out" : std::string{}; },
+                                "");
+    for (CLI::App* verb : program.get_subcommands({}))
+        for (CLI::Option* option : verb->get_options({}))
+            if (option->get_items_expected_max() > 0) option->check(filled);
+}
+
 int run(int argc, char** argv)
 {
     CLI::App program("Stagecraft's command line: simulates, runs and analyses pipeline-parallel training.",
@@ -44,6 +54,7 @@ int run(int argc, char** argv)
                            addList, addBench, addWorker}) {
         add(program, work);
     }
+    refuseEmptyArguments(program);
     program.get_formatter()->label("SUBCOMMAND", "VERB");
     const bool known = argc < 2 ||
                        !program.get_subcommands([&](const CLI::App* verb) { return verb->check_name(argv[1]); }).empty() ||

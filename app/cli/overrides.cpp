@@ -2,14 +2,13 @@
 #include "app/cli/overrides.h"
 
 #include "engine/schedule/schedule.h"
+#include "traces/format/input_file.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 
 namespace stagecraft::cli {
@@ -45,8 +44,8 @@ Expected<std::vector<double>> parseScales(std::string_view text)
         const std::string_view cell = text.substr(begin, comma - begin);
         double scale = 0;
         const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), scale);
-        if (code != std::errc{} || end != cell.data() + cell.size() || !std::isfinite(scale) || scale <= 0) {
-            return Error{fmt::format("'{}' is no factor; give one number above 0 per stage, such as 1,1,1.5,0.5", cell)};
+        if (code != std::errc{} || end != cell.data() + cell.size() || !std::isfinite(scale) || scale < 0) {
+            return Error{fmt::format("'{}' is no factor; give one number per stage, 0 or above, such as 1,1,1.5,0.5", cell)};
         }
         scales.push_back(scale);
         begin = comma + 1;
@@ -61,49 +60,26 @@ std::string familyNames()
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
-Expected<void> useScheduleFile(Plan& plan, const std::string& file)
-{
-    std::ifstream stream(file, std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(stream), {}};
-    if (!stream.good() && !stream.eof()) return Error{fmt::format("{}: the file cannot be read", file)};
-    const Expected<engine::Schedule> schedule = engine::parseSchedule(text);
-    if (!schedule.ok()) return schedule.error().in(file);
-
-    plan = engine::withShape(std::move(plan), schedule.value().ranks, schedule.value().chunks);
-    plan.pipeline.schedule = "custom";
-    plan.pipeline.microbatches = schedule.value().microbatches;
-    plan.pipeline.customSchedule = std::move(text);
-    return {};
-}
-
 Expected<void> applySchedule(Plan& plan, const Overrides& given)
 {
-    if (!given.schedule) return {};
+    if (!given.schedule || namesScheduleFile(given)) return {};
     const std::string& name = *given.schedule;
-    std::error_code ignored;
-    if (engine::findFamily(name)) {
-        plan.pipeline.schedule = name;
-    } else if (std::filesystem::is_regular_file(name, ignored)) {
-        if (given.ranks || given.chunks || given.microbatches) {
-            return Error{
-                fmt::format("--schedule {}: a file says itself how many ranks, chunks and micro-batches there are; leave "
-                            "--ranks, --chunks and --microbatches out",
-                            name)};
-        }
-        return useScheduleFile(plan, name);
-    } else if (name == "custom") {
-        if (plan.pipeline.customSchedule.empty()) {
-            return Error{"--schedule custom: the plan holds no schedule of its own; give the schedule's file instead"};
-        }
-        plan.pipeline.schedule = name;
-    } else {
+    if (name == "custom" && plan.pipeline.customSchedule.empty())
+        return Error{"--schedule custom: the plan holds no schedule of its own; give the schedule's file instead"};
+    if (name != "custom" && !engine::findFamily(name))
         return Error{fmt::format("--schedule {}: no such schedule and no such file; there are: {}", name, familyNames())};
-    }
+    plan.pipeline.schedule = name;
+    if (name != "custom") plan.pipeline.customSchedule.clear();
     return {};
 }
 
 Expected<void> applyShape(Plan& plan, const Overrides& given)
 {
+    if (namesScheduleFile(given) && (given.ranks || given.chunks || given.microbatches)) {
+        return Error{fmt::format("--schedule {}: a file says itself how many ranks, chunks and micro-batches there are; leave "
+                                 "--ranks, --chunks and --microbatches out",
+                                 *given.schedule)};
+    }
     long long ranks = plan.pipeline.ranks;
     long long chunks = plan.pipeline.chunks;
     long long microbatches = plan.pipeline.microbatches;
@@ -227,6 +203,26 @@ Expected<void> refuseUnsupported(const Overrides& given)
 }
 
 } // namespace
+
+bool namesScheduleFile(const Overrides& given)
+{
+    std::error_code ignored;
+    return given.schedule && *given.schedule != "custom" && !engine::findFamily(*given.schedule) &&
+           std::filesystem::exists(*given.schedule, ignored);
+}
+
+Expected<Plan> withScheduleFile(Plan plan, const std::string& file)
+{
+    Expected<std::string> text = traces::readWholeFile(file);
+    if (!text.ok()) return text.error();
+    const Expected<engine::Schedule> schedule = engine::parseSchedule(text.value());
+    if (!schedule.ok()) return schedule.error().in(file);
+    plan = engine::withShape(std::move(plan), schedule.value().ranks, schedule.value().chunks);
+    plan.pipeline.schedule = "custom";
+    plan.pipeline.microbatches = schedule.value().microbatches;
+    plan.pipeline.customSchedule = std::move(text).value();
+    return plan;
+}
 
 Expected<long long> parseWhole(std::string_view option, std::string_view text, long long least, long long most)
 {

@@ -31,6 +31,10 @@ void addOverrides(CLI::App& verb, Overrides& overrides);
 
 // Errors are wrong use: a value that cannot be read, or options that do not go together. Whether the changed plan can be
 // carried out is for checkPlan() and what follows to say.
+// Does --schedule name a file? openPlan() reads it: what is wrong inside is a failure, not wrong use.
+bool namesScheduleFile(const Overrides& overrides);
+Expected<engine::Plan> withScheduleFile(engine::Plan plan, const std::string& file);
+
 Expected<engine::Plan> withOverrides(engine::Plan plan, const Overrides& overrides);
 
 // A whole number from `least` to `most`; the error names the option.

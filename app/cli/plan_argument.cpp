@@ -10,9 +10,10 @@
 
 namespace stagecraft::cli {
 
-Expected<engine::Plan> openPlan(const std::string& nameOrFile)
+namespace {
+
+Expected<engine::Plan> namedPlan(const std::string& nameOrFile)
 {
-    if (nameOrFile.empty()) return engine::Plan{};
 
     std::error_code ignored;
     if (std::filesystem::is_regular_file(nameOrFile, ignored)) return engine::loadPlan(nameOrFile);
@@ -25,6 +26,15 @@ Expected<engine::Plan> openPlan(const std::string& nameOrFile)
         return engine::loadPlan(nameOrFile); // a pipe, or an error that says what it is
     return Error{fmt::format("'{}' is neither a plan file nor a preset; give a file that exists, or one of: {}", nameOrFile,
                              presetNames())};
+}
+
+} // namespace
+
+Expected<engine::Plan> openPlan(const std::string& nameOrFile, const Overrides& overrides)
+{
+    Expected<engine::Plan> plan = nameOrFile.empty() ? engine::Plan{} : namedPlan(nameOrFile);
+    if (!plan.ok() || !namesScheduleFile(overrides)) return plan;
+    return withScheduleFile(std::move(plan).value(), *overrides.schedule);
 }
 
 std::string presetNames()

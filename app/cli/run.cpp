@@ -7,6 +7,7 @@
 #include "app/cli/plan_argument.h"
 #include "app/cli/trace_argument.h"
 #include "app/cli/verbs.h"
+#include "traces/format/trace_file.h"
 
 #include <fmt/format.h>
 
@@ -175,7 +176,7 @@ int report(const LiveRun& run, const Options& options)
 int runPlan(const Options& options)
 {
     if (auto checked = checkTraceTarget(options.trace); !checked.ok()) return wrongUse(checked.error());
-    Expected<engine::Plan> opened = openPlan(options.plan);
+    Expected<engine::Plan> opened = openPlan(options.plan, options.overrides);
     if (!opened.ok()) return failed(opened.error());
     Expected<engine::Plan> changed = withOverrides(std::move(opened).value(), options.overrides);
     if (!changed.ok()) return wrongUse(changed.error());
@@ -186,7 +187,7 @@ int runPlan(const Options& options)
     const Expected<std::unique_ptr<engine::Session>> session = makeSession();
     if (!session.ok()) return failed(session.error());
     std::signal(SIGPIPE, SIG_IGN); // a reader that went away must not take the run's trace with it
-    const bool asJournal = options.trace.ends_with(".strace");
+    const bool asJournal = traces::traceFormOf(options.trace) == traces::TraceForm::Journal;
     Expected<LiveRun> run = follow(*session.value(), plan.value(),
                                    {.journal = asJournal ? options.trace : "", .progress = ::isatty(STDERR_FILENO) == 1});
     if (!run.ok()) return failed(run.error());

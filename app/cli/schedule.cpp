@@ -4,10 +4,8 @@
 #include "app/cli/plan_argument.h"
 #include "app/cli/verbs.h"
 #include "engine/schedule/lower.h"
+#include "traces/format/output_file.h"
 
-#include <fmt/format.h>
-
-#include <fstream>
 #include <memory>
 
 namespace stagecraft::cli {
@@ -23,9 +21,9 @@ struct Options {
 
 int schedule(const Options& options)
 {
-    Expected<engine::Plan> opened = openPlan(options.plan);
+    const Expected<engine::Plan> opened = openPlan(options.plan, options.overrides);
     if (!opened.ok()) return failed(opened.error());
-    const Expected<engine::Plan> plan = withOverrides(std::move(opened).value(), options.overrides);
+    const Expected<engine::Plan> plan = withOverrides(opened.value(), options.overrides);
     if (!plan.ok()) return wrongUse(plan.error());
     Expected<engine::Schedule> made = engine::scheduleOf(plan.value());
     if (made.ok() && options.comms && !engine::hasCommunication(made.value()))
@@ -34,13 +32,11 @@ int schedule(const Options& options)
 
     const std::string text = engine::toText(made.value());
     if (options.out.empty()) return print(text);
-    std::ofstream file(options.out, std::ios::binary | std::ios::trunc);
-    file << text;
-    file.close();
-    if (!file)
-        return failed(
-            Error{fmt::format("{}: the schedule cannot be written there; check the folder and its rights", options.out)});
-    return kDone;
+    Expected<traces::OutputFile> file = traces::OutputFile::create(options.out);
+    if (!file.ok()) return failed(file.error());
+    file.value().write(text);
+    const Expected<void> written = file.value().commit();
+    return written.ok() ? kDone : failed(written.error());
 }
 
 } // namespace

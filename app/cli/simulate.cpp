@@ -25,9 +25,9 @@ struct Options {
 int simulate(const Options& options)
 {
     if (auto checked = checkTraceTarget(options.trace); !checked.ok()) return wrongUse(checked.error());
-    Expected<engine::Plan> opened = openPlan(options.plan);
+    const Expected<engine::Plan> opened = openPlan(options.plan, options.overrides);
     if (!opened.ok()) return failed(opened.error());
-    const Expected<engine::Plan> plan = withOverrides(std::move(opened).value(), options.overrides);
+    const Expected<engine::Plan> plan = withOverrides(opened.value(), options.overrides);
     if (!plan.ok()) return wrongUse(plan.error());
     if (auto checked = engine::checkPlan(plan.value()); !checked.ok()) return failed(checked.error());
 

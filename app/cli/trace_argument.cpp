@@ -6,27 +6,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <filesystem>
 
 namespace stagecraft::cli {
 
-namespace {
-
-constexpr std::array<std::string_view, 4> kExtensions{".strace", ".json", ".json.gz", ".csv"};
-
-} // namespace
-
 Expected<void> checkTraceTarget(const std::string& file)
 {
     if (file.empty()) return {};
-    const bool known = std::any_of(kExtensions.begin(), kExtensions.end(), [&](std::string_view extension) {
-        return file.size() > extension.size() && file.ends_with(extension);
-    });
-    if (!known)
+    if (!traces::traceFormOf(file))
         return Error{fmt::format("{}: a trace is written as one of {}; choose the file's name so", file,
-                                 fmt::join(kExtensions, " "))};
+                                 fmt::join(traces::kTraceExtensions, " "))};
 
     std::error_code ignored;
     const std::filesystem::path folder = std::filesystem::path(file).parent_path();
@@ -46,8 +35,9 @@ Expected<void> saveTraceTo(traces::Trace& trace, const engine::Plan& plan, const
 
 std::string traceTargetHelp()
 {
-    return fmt::format("Write the trace: {} (own journal), {} or {} (Chrome/Perfetto), {}", kExtensions[0], kExtensions[1],
-                       kExtensions[2], kExtensions[3]);
+    const auto& names = traces::kTraceExtensions;
+    return fmt::format("Write the trace: {} (own journal), {} or {} (Chrome/Perfetto), {}", names[0], names[1], names[2],
+                       names[3]);
 }
 
 } // namespace stagecraft::cli

@@ -2,12 +2,10 @@
 #include "engine/schedule/validate.h"
 #include "app/cli/figures_json.h"
 #include "app/cli/verbs.h"
+#include "traces/format/input_file.h"
 
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 
 namespace stagecraft::cli {
@@ -19,16 +17,6 @@ struct Options {
     std::string send = "buffered";
     bool json = false;
 };
-
-Expected<std::string> readFile(const std::string& name)
-{
-    std::error_code ignored;
-    if (std::filesystem::is_directory(name, ignored))
-        return Error{fmt::format("{}: this is a folder; give a schedule's file", name)};
-    std::ifstream file(name, std::ios::binary);
-    if (!file) return Error{fmt::format("{}: the file cannot be opened; check its name and its rights", name)};
-    return std::string{std::istreambuf_iterator<char>(file), {}};
-}
 
 Json reportJson(const engine::ValidationReport& report)
 {
@@ -79,7 +67,7 @@ int validate(const Options& options)
     if (!rendezvous && options.send != "buffered") {
         return wrongUse(Error{fmt::format("--send {}: not known; buffered or rendezvous", options.send)});
     }
-    const Expected<std::string> text = readFile(options.file);
+    const Expected<std::string> text = traces::readWholeFile(options.file);
     if (!text.ok()) return failed(text.error());
     const Expected<engine::Schedule> schedule = engine::parseSchedule(text.value());
     if (!schedule.ok()) {
@@ -95,7 +83,7 @@ int validate(const Options& options)
     if (report.legal()) return printed;
     return failed(
         Error{fmt::format("{}: {}", options.file,
-                          report.deadlock.empty() ? fmt::format("{} fault(s) in the schedule", report.errors.size())
+                          report.deadlock.empty() ? fmt::format("{} in the schedule", report.faultCount == 1 ? "1 fault" : fmt::format("{} faults", report.faultCount))
                                                   : std::string("the schedule deadlocks"))});
 }
 

@@ -2,11 +2,9 @@
 #include "engine/plan/costs_json.h"
 #include "engine/plan/plan_json.h"
 #include "engine/plan/plan_words.h"
+#include "traces/format/input_file.h"
+#include "traces/format/output_file.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
 
 namespace stagecraft::engine {
 namespace {
@@ -93,11 +91,6 @@ OrderedJson runJson(const RunSpec& run)
             {"seed", run.seed}};
 }
 
-Error fileError(const std::filesystem::path& file, std::string_view doing)
-{
-    return Error{fmt::format("{}: {} failed: {}", file.string(), doing, std::strerror(errno))};
-}
-
 } // namespace
 
 Json stageCostsJson(const StageCosts& costs)
@@ -134,34 +127,19 @@ std::string writePlan(const Plan& plan)
 
 Expected<Plan> loadPlan(const std::filesystem::path& file)
 {
-    std::error_code ignored;
-    if (std::filesystem::is_directory(file, ignored))
-        return Error{fmt::format("{}: this is a folder; name a plan file", file.string())};
-    std::ifstream in(file, std::ios::binary);
-    if (!in) return fileError(file, "opening it");
-    std::ostringstream text;
-    text << in.rdbuf();
-    if (in.bad()) return fileError(file, "reading it");
-    Expected<Plan> plan = readPlan(text.str());
+    const Expected<std::string> text = traces::readWholeFile(file);
+    if (!text.ok()) return text.error();
+    Expected<Plan> plan = readPlan(text.value());
     if (!plan.ok()) return plan.error().in(file.string());
     return plan;
 }
 
 Expected<void> savePlan(const Plan& plan, const std::filesystem::path& file)
 {
-    std::filesystem::path temporary = file;
-    temporary += ".part";
-    {
-        std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-        if (!out) return fileError(temporary, "opening it for writing");
-        out << writePlan(plan);
-        out.flush();
-        if (!out) return fileError(temporary, "writing it");
-    }
-    std::error_code error;
-    std::filesystem::rename(temporary, file, error);
-    if (error) return Error{fmt::format("{}: putting the new file in place failed: {}", file.string(), error.message())};
-    return {};
+    Expected<traces::OutputFile> created = traces::OutputFile::create(file);
+    if (!created.ok()) return created.error();
+    created.value().write(writePlan(plan));
+    return created.value().commit();
 }
 
 } // namespace stagecraft::engine

@@ -4,6 +4,8 @@
 #include "engine/schedule/lower.h"
 
 #include <algorithm>
+#include <set>
+#include <unordered_map>
 
 namespace stagecraft::engine {
 namespace {
@@ -76,41 +78,76 @@ std::optional<DryRun::Obstacle> DryRun::rendezvousObstacle(std::size_t rank) con
     return Obstacle{milestoneOf(*other), peer};
 }
 
-void DryRun::advance(std::size_t rank)
+template <class Reached>
+void DryRun::advance(std::size_t rank, Reached&& reached)
 {
     forEachWork(next(rank), [&](const traces::Work& work) {
-        if (const std::optional<Milestone> gain = gainOf(work)) reached_[slot(shape_, *gain)] = true;
+        const std::optional<Milestone> gain = gainOf(work);
+        if (!gain) return;
+        const std::size_t place = slot(shape_, *gain);
+        reached_[place] = true;
+        reached(place);
     });
     ++position_[rank];
 }
 
 void DryRun::execute(const std::function<void(Rank, const Action&)>& executed)
 {
+    if (send_ == SendMode::Buffered) executeBuffered(executed);
+    else executeRendezvous(executed);
+}
+
+// In each pass every rank takes one action, those that can, in the order of the ranks: PyTorch's order of lowering. A rank
+// that waits is not asked again before what it waits for is there; otherwise many ranks of which one works at a time would
+// be asked in vain for each action.
+void DryRun::executeBuffered(const std::function<void(Rank, const Action&)>& executed)
+{
+    std::set<std::size_t> pass;
+    for (std::size_t rank = 0; rank < position_.size(); ++rank) pass.insert(pass.end(), rank);
+    std::set<std::size_t> nextPass;
+    std::unordered_multimap<std::size_t, std::size_t> waiters; // by slot
+    while (!pass.empty()) {
+        const std::size_t rank = pass.extract(pass.begin()).value();
+        if (!done(rank)) {
+            if (const std::optional<Obstacle> what = obstacle(rank)) {
+                waiters.emplace(slot(shape_, what->need), rank);
+            } else {
+                if (executed) executed(Rank{rank}, next(rank));
+                advance(rank, [&](std::size_t place) {
+                    const auto [first, last] = waiters.equal_range(place);
+                    for (auto waiter = first; waiter != last; ++waiter)
+                        (waiter->second > rank ? pass : nextPass).insert(waiter->second);
+                    waiters.erase(first, last);
+                });
+                nextPass.insert(rank);
+            }
+        }
+        if (pass.empty()) std::swap(pass, nextPass);
+    }
+}
+
+void DryRun::executeRendezvous(const std::function<void(Rank, const Action&)>& executed)
+{
     const auto run = [&](std::size_t rank) {
         if (executed) executed(Rank{rank}, next(rank));
-        advance(rank);
+        advance(rank, [](std::size_t) {});
     };
     for (bool progress = true; progress;) {
         progress = false;
         for (std::size_t rank = 0; rank < position_.size(); ++rank) {
             if (done(rank)) continue;
-            if (send_ == SendMode::Buffered) {
-                if (obstacle(rank)) continue;
-                run(rank);
+            if (rendezvousObstacle(rank)) continue;
+            const std::optional<Action> other = counterpart(next(rank));
+            if (other) {
+                const std::size_t peer = index(schedule_.stageToRank[index(other->stage())]);
+                // the sender's side first: the receipt rests on it
+                const bool sends =
+                    next(rank).kind() == ActionKind::SendForward || next(rank).kind() == ActionKind::SendBackward;
+                if (!sends && obstacle(peer)) continue; // the sender has nothing to send yet
+                run(sends ? rank : peer);
+                run(sends ? peer : rank);
             } else {
-                if (rendezvousObstacle(rank)) continue;
-                const std::optional<Action> other = counterpart(next(rank));
-                if (other) {
-                    const std::size_t peer = index(schedule_.stageToRank[index(other->stage())]);
-                    // the sender's side first: the receipt rests on it
-                    const bool sends = next(rank).kind() == ActionKind::SendForward ||
-                                       next(rank).kind() == ActionKind::SendBackward;
-                    if (!sends && obstacle(peer)) continue; // the sender has nothing to send yet
-                    run(sends ? rank : peer);
-                    run(sends ? peer : rank);
-                } else {
-                    run(rank);
-                }
+                run(rank);
             }
             progress = true;
         }

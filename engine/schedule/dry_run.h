@@ -38,7 +38,11 @@ private:
     [[nodiscard]] std::optional<Obstacle> rendezvousObstacle(std::size_t rank) const;
     [[nodiscard]] const Action& next(std::size_t rank) const { return schedule_.order[rank][position_[rank]]; }
     [[nodiscard]] bool done(std::size_t rank) const { return position_[rank] == schedule_.order[rank].size(); }
-    void advance(std::size_t rank);
+    void executeBuffered(const std::function<void(Rank, const Action&)>& executed);
+    void executeRendezvous(const std::function<void(Rank, const Action&)>& executed);
+    // Calls reached(slot) for each milestone that the rank's next action brings about.
+    template <class Reached>
+    void advance(std::size_t rank, Reached&& reached);
 
     const Schedule& schedule_;
     ScheduleShape shape_;

@@ -80,6 +80,7 @@ std::string toText(const Schedule& schedule)
 {
     std::string out;
     for (const std::vector<Action>& list : schedule.order) {
+        if (list.empty()) out += ','; // an empty line would be no rank
         for (std::size_t i = 0; i < list.size(); ++i) {
             if (i != 0) out += ',';
             traces::appendText(out, list[i]);

@@ -45,6 +45,8 @@ public:
         return std::move(faults_);
     }
 
+    [[nodiscard]] std::size_t leftOut() const { return leftOut_; }
+
 private:
     using Work = traces::Work;
 
@@ -204,7 +206,9 @@ private:
 ValidationReport validate(const Schedule& schedule, const ValidationOptions& options)
 {
     ValidationReport report;
-    report.errors = Inspector(schedule, options.maxErrors).inspect();
+    Inspector inspector(schedule, options.maxErrors);
+    report.errors = inspector.inspect();
+    report.faultCount = report.errors.size() + inspector.leftOut();
     if (!report.errors.empty()) return report;
     const auto deadlockOf = [&](const Schedule& executed) {
         DryRun run(executed, options.send);

@@ -44,6 +44,7 @@ struct WaitingRank {
 
 struct ValidationReport {
     std::vector<ScheduleFault> errors;
+    std::size_t faultCount = 0; // with those that were left out
     std::vector<WaitingRank> deadlock; // the circle, each waiting for the next; empty when there is none
     [[nodiscard]] bool legal() const { return errors.empty() && deadlock.empty(); }
 };

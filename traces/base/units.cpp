@@ -127,14 +127,13 @@ Expected<double> parseFraction(std::string_view text)
 std::string formatDuration(TimeNs ns)
 {
     constexpr std::array<Unit, 4> shown{{{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
-    if (ns < 0) return "-" + formatDuration(-ns);
-    return withUnit(static_cast<double>(ns), shown);
+    // as a double: the least int64 has no positive counterpart
+    return (ns < 0 ? "-" : "") + withUnit(std::abs(static_cast<double>(ns)), shown);
 }
 
 std::string formatSize(Bytes bytes)
 {
-    if (bytes < 0) return "-" + formatSize(-bytes);
-    return withUnit(static_cast<double>(bytes), kSizeUnits);
+    return (bytes < 0 ? "-" : "") + withUnit(std::abs(static_cast<double>(bytes)), kSizeUnits);
 }
 
 std::string formatBandwidth(double bytesPerSecond)

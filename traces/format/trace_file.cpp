@@ -15,28 +15,14 @@
 namespace stagecraft::traces {
 namespace {
 
-enum class Form { Journal, Json, JsonGzip, Csv, Unknown };
-
-Form formOf(const std::filesystem::path& file)
-{
-    std::string name = file.filename().string();
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (name.ends_with(".strace")) return Form::Journal;
-    if (name.ends_with(".json.gz")) return Form::JsonGzip;
-    if (name.ends_with(".json")) return Form::Json;
-    if (name.ends_with(".csv")) return Form::Csv;
-    return Form::Unknown;
-}
-
-Expected<void> saveJson(const Trace& trace, const std::filesystem::path& file, Form form,
+Expected<void> saveJson(const Trace& trace, const std::filesystem::path& file, TraceForm form,
                         const ChromeJsonOptions& options = {})
 {
     Expected<OutputFile> created = OutputFile::create(file);
     if (!created.ok()) return created.error();
     OutputFile& output = created.value();
     const auto toFile = [&](std::string_view bytes) { output.write(bytes); };
-    if (form == Form::JsonGzip) {
+    if (form == TraceForm::JsonGzip) {
         GzipWriter gzip(toFile);
         writeChromeJson(
             trace, [&](std::string_view bytes) { gzip.write(bytes); }, options);
@@ -66,33 +52,45 @@ Expected<Trace> loadJson(const std::filesystem::path& file)
 
 } // namespace
 
+std::optional<TraceForm> traceFormOf(const std::filesystem::path& file)
+{
+    std::string name = file.filename().string();
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    for (std::size_t i = 0; i < kTraceExtensions.size(); ++i)
+        if (name.size() > kTraceExtensions[i].size() && name.ends_with(kTraceExtensions[i])) return static_cast<TraceForm>(i);
+    return std::nullopt;
+}
+
 Expected<Trace> loadTrace(const std::filesystem::path& file)
 {
-    switch (formOf(file)) {
-    case Form::Journal: return loadJournal(file);
-    case Form::Json:
-    case Form::JsonGzip: return loadJson(file);
-    case Form::Csv:
-        return Error{
-            file.string() +
-            ": CSV is written only; it lacks the edges between actions. Open the .strace or .json it was made from"};
-    case Form::Unknown: break;
+    const std::optional<TraceForm> form = traceFormOf(file);
+    if (!form)
+        return Error{"\"" + file.string() +
+                     "\": the extension does not tell what kind of trace this is; known are .strace, .json and .json.gz"};
+    switch (*form) {
+    case TraceForm::Journal: return loadJournal(file);
+    case TraceForm::Json:
+    case TraceForm::JsonGzip: return loadJson(file);
+    case TraceForm::Csv: break;
     }
     return Error{file.string() +
-                 ": the extension does not tell what kind of trace this is; known are .strace, .json and .json.gz"};
+                 ": CSV is written only; it lacks the edges between actions. Open the .strace or .json it was made from"};
 }
 
 Expected<void> saveTrace(const Trace& trace, const std::filesystem::path& file)
 {
-    switch (const Form form = formOf(file)) {
-    case Form::Journal: return saveJournal(trace, file);
-    case Form::Json:
-    case Form::JsonGzip: return saveJson(trace, file, form);
-    case Form::Csv: return saveCsv(trace, file);
-    case Form::Unknown: break;
+    const std::optional<TraceForm> form = traceFormOf(file);
+    if (!form)
+        return Error{"\"" + file.string() +
+                     "\": the extension does not tell how to write the trace; known are .strace, .json, .json.gz and .csv"};
+    switch (*form) {
+    case TraceForm::Journal: return saveJournal(trace, file);
+    case TraceForm::Json:
+    case TraceForm::JsonGzip: return saveJson(trace, file, *form);
+    case TraceForm::Csv: break;
     }
-    return Error{file.string() +
-                 ": the extension does not tell how to write the trace; known are .strace, .json, .json.gz and .csv"};
+    return saveCsv(trace, file);
 }
 
 Expected<void> saveRankFiles(const Trace& trace, const std::filesystem::path& folder)
@@ -104,7 +102,7 @@ Expected<void> saveRankFiles(const Trace& trace, const std::filesystem::path& fo
     for (const Lane& lane : trace.lanes()) ranks.insert(lane.info().rank);
     for (const Rank rank : ranks) {
         const std::string name = "rank" + std::to_string(rank.value) + ".json.gz";
-        if (auto saved = saveJson(trace, folder / name, Form::JsonGzip, {.rank = rank}); !saved.ok()) return saved;
+        if (auto saved = saveJson(trace, folder / name, TraceForm::JsonGzip, {.rank = rank}); !saved.ok()) return saved;
     }
     return {};
 }

@@ -13,9 +13,18 @@
 
 #include "traces/store/trace.h"
 
+#include <array>
 #include <filesystem>
+#include <optional>
+#include <string_view>
 
 namespace stagecraft::traces {
+
+enum class TraceForm { Journal, Json, JsonGzip, Csv };
+inline constexpr std::array<std::string_view, 4> kTraceExtensions{".strace", ".json", ".json.gz", ".csv"}; // of TraceForm
+
+// By the extension, in any case of letters; nothing where it is none of ours.
+std::optional<TraceForm> traceFormOf(const std::filesystem::path& file);
 
 Expected<Trace> loadTrace(const std::filesystem::path& file);
 Expected<void> saveTrace(const Trace& trace, const std::filesystem::path& file);
