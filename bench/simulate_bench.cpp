@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Actions a second of the simulator: schedule generation, activation memory and the written trace included.
+#include "app/keep_freed_memory.h"
 #include "engine/schedule/schedule.h"
 #include "engine/simulate/simulate.h"
 
@@ -34,4 +35,12 @@ BENCHMARK_CAPTURE(simulate, interleaved, "interleaved", 4)->Args({64, 1024})->Un
 
 } // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv)
+{
+    stagecraft::keepFreedMemory(); // as the programs do
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+    benchmark::RunSpecifiedBenchmarks();
+    benchmark::Shutdown();
+    return 0;
+}

@@ -2,6 +2,7 @@
 //
 // stagecraft-cli: everything but the window, for scripts, servers and tests.
 #include "app/cli/verbs.h"
+#include "app/keep_freed_memory.h"
 
 #include <exception>
 #include <new>
@@ -68,6 +69,7 @@ int run(int argc, char** argv)
 
 int main(int argc, char** argv)
 {
+    stagecraft::keepFreedMemory();
     try {
         return run(argc, argv);
     } catch (const std::bad_alloc&) {

@@ -5,6 +5,7 @@
 #include "app/desktop/render.h"
 #include "app/desktop/screenshot.h"
 #include "app/desktop/sources.h"
+#include "app/keep_freed_memory.h"
 #include "ui/bridge/text.h"
 #include "ui/window/log_panel.h"
 #include "ui/window/main_window.h"
@@ -132,4 +133,8 @@ int start(int argc, char** argv)
 } // namespace
 } // namespace stagecraft::desktop
 
-int main(int argc, char** argv) { return stagecraft::desktop::start(argc, argv); }
+int main(int argc, char** argv)
+{
+    stagecraft::keepFreedMemory();
+    return stagecraft::desktop::start(argc, argv);
+}
