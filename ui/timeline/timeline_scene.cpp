@@ -56,8 +56,9 @@ QString sourceLabel(const TraceSource& source)
 
 TimelineScene::TimelineScene(QObject* parent) : QObject(parent) {}
 
-void TimelineScene::setSources(std::vector<TraceSource> sources)
+void TimelineScene::setSources(std::vector<TraceSource> sources, Arrangement arrangement)
 {
+    arrangement_ = arrangement;
     std::erase_if(sources, [](const TraceSource& source) { return !source.trace; });
     sources_ = std::move(sources);
     states_.clear();

@@ -22,6 +22,7 @@
 #include <QObject>
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace stagecraft::ui {
@@ -40,7 +41,9 @@ class TimelineScene : public QObject {
 public:
     explicit TimelineScene(QObject* parent = nullptr);
 
-    void setSources(std::vector<TraceSource> sources);
+    // One change with one signal: whoever hears it finds sources and arrangement that belong together.
+    void setSources(std::vector<TraceSource> sources, Arrangement arrangement);
+    void setSources(std::vector<TraceSource> sources) { setSources(std::move(sources), arrangement_); }
     void setArrangement(Arrangement arrangement);
     void setGrowing(int source, bool growing);
     void dataArrived(); // growing traces got longer

@@ -47,6 +47,7 @@ void Workbench::setOther(std::shared_ptr<const traces::Trace> trace, const QStri
 
 void Workbench::updateSources()
 {
+    // The indices are set when the scene tells of its change, and before nobody hears of one.
     std::vector<TraceSource> sources;
     simulatedSource_.reset();
     otherSource_.reset();
@@ -64,8 +65,7 @@ void Workbench::updateSources()
         sources.push_back({other_, otherFile_.isEmpty() ? QString() : tr("%1: %2").arg(toQt(labelText(other_->info.label)), QFileInfo(otherFile_).fileName()),
                            otherIsRun() && run_.active()});
     }
-    scene_.setArrangement(view_ == ViewKind::Overlaid ? Arrangement::Overlaid : Arrangement::Stacked);
-    scene_.setSources(std::move(sources));
+    scene_.setSources(std::move(sources), view_ == ViewKind::Overlaid ? Arrangement::Overlaid : Arrangement::Stacked);
 }
 
 Expected<void> Workbench::startRun() { return run_.start(document_.plan()); }

@@ -246,6 +246,26 @@ TEST_F(MainWindowTest, SwitchesTheViewFromTheBarAndTheMenu)
     EXPECT_EQ(window->workbench().scene().sourceCount(), 2);
 }
 
+// From each view to each other one: what listens to the scene meanwhile must find sources that are there.
+TEST_F(MainWindowTest, ChangesFromEveryViewToEveryOther)
+{
+    runUntil("hello", SessionState::Finished);
+    for (const ViewKind from : {ViewKind::Stacked, ViewKind::Overlaid, ViewKind::SimulatedOnly, ViewKind::OtherOnly}) {
+        for (const ViewKind to : {ViewKind::Stacked, ViewKind::Overlaid, ViewKind::SimulatedOnly, ViewKind::OtherOnly}) {
+            press(window->actions().views->actions()[static_cast<int>(from)]);
+            QSignalSpy changes(&window->workbench().scene(), &TimelineScene::sourcesChanged);
+            press(window->actions().views->actions()[static_cast<int>(to)]);
+            EXPECT_EQ(changes.size(), from == to ? 0 : 1) << "one change, told once";
+            const bool both = to == ViewKind::Stacked || to == ViewKind::Overlaid;
+            EXPECT_EQ(window->workbench().scene().sourceCount(), both ? 2 : 1);
+            EXPECT_EQ(window->workbench().scene().arrangement(), to == ViewKind::Overlaid ? Arrangement::Overlaid : Arrangement::Stacked);
+        }
+        press(window->actions().views->actions()[static_cast<int>(from)]);
+        press(window->actions().useMeasured);
+        EXPECT_EQ(window->workbench().view(), ViewKind::Overlaid);
+    }
+}
+
 TEST_F(MainWindowTest, AsksForUnsavedChangesWhenItCloses)
 {
     openPlan("hello", "hello");
