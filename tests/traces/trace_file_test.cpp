@@ -9,6 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace stagecraft::traces {
 namespace {
 
@@ -45,6 +48,50 @@ TEST(TraceFile, IsWrittenAndReadByItsExtension)
     EXPECT_THAT(slurp(folder.file("a.json")), StartsWith("{"));
     EXPECT_THAT(slurp(folder.file("a.json.gz")), StartsWith("\x1f\x8b"));
     EXPECT_EQ(folder.entries(), 4u);
+}
+
+Trace longTrace()
+{
+    Trace trace;
+    const LaneId lane = trace.addLane({.rank = Rank{0}, .kind = LaneKind::Compute, .depth = 0, .name = "rank 0"});
+    for (int i = 0; i < 60'000; ++i)
+        trace.append(lane, {.begin = i * 10, .end = i * 10 + 5, .action = forward(Stage{0}, MicroBatch{i % 8}), .step = Step{0}, .text = {}});
+    return trace;
+}
+
+TEST(TraceFile, TellsHowFarItIsAndGivesUpWhenItIsTold)
+{
+    const TemporaryFolder folder;
+    const Trace trace = longTrace();
+    for (const char* name : {"a.strace", "a.json", "a.json.gz", "a.csv"}) {
+        std::vector<double> seen;
+        const FileWatch look = [&](double fraction) {
+            seen.push_back(fraction);
+            return true;
+        };
+        const auto expectProgress = [&](const char* what) {
+            EXPECT_GE(seen.size(), 2u) << what << ' ' << name;
+            EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end())) << what << ' ' << name;
+            EXPECT_GT(seen.front(), 0) << what << ' ' << name;
+            EXPECT_LT(seen.front(), 0.9) << what << ' ' << name;
+            EXPECT_LE(seen.back(), 1) << what << ' ' << name;
+            seen.clear();
+        };
+        ASSERT_TRUE(saveTrace(trace, folder.file(name), look).ok());
+        expectProgress("writing");
+        const FileWatch refuse = [](double) { return false; };
+        const Expected<void> saved = saveTrace(trace, folder.file(std::string("given-up-") + name), refuse);
+        ASSERT_FALSE(saved.ok());
+        EXPECT_THAT(saved.error().message, AllOf(HasSubstr("given-up"), HasSubstr("cancelled")));
+        EXPECT_FALSE(std::filesystem::exists(folder.file(std::string("given-up-") + name)));
+        if (std::string_view(name).ends_with(".csv")) continue;
+        ASSERT_TRUE(loadTrace(folder.file(name), look).ok());
+        expectProgress("reading");
+        const Expected<Trace> loaded = loadTrace(folder.file(name), refuse);
+        ASSERT_FALSE(loaded.ok());
+        EXPECT_THAT(loaded.error().message, AllOf(HasSubstr(name), HasSubstr("cancelled")));
+    }
+    EXPECT_EQ(folder.entries(), 4u) << "nothing is left of what was given up";
 }
 
 TEST(TraceFile, ListsTheExtensionsItKnows)

@@ -7,6 +7,7 @@
 //   Trace again = readChromeJson(text).value();   // figures as before
 #pragma once
 
+#include "traces/format/file_watch.h"
 #include "traces/store/trace.h"
 
 #include <functional>
@@ -25,7 +26,7 @@ void writeChromeJson(const Trace& trace, const std::function<void(std::string_vi
                      const ChromeJsonOptions& options = {});
 
 // Reads what writeChromeJson wrote: labels, lanes, slices, edges, steps, pauses and memory. Files of other tools are refused
-// with a message that says so.
-Expected<Trace> readChromeJson(std::string_view json);
+// with a message that says so. A watch that gives up throws WatchedWork::GivenUp here; trace_file.h makes an error of it.
+Expected<Trace> readChromeJson(std::string_view json, const FileWatch& watch = {});
 
 } // namespace stagecraft::traces

@@ -78,8 +78,9 @@ Int fit(std::int64_t number, std::string_view what)
 
 class Reader {
 public:
-    Trace read(std::string_view json)
+    Trace read(std::string_view json, const FileWatch& watch)
     {
+        WatchedWork work(watch, json.size());
         simdjson::padded_string padded(json);
         simdjson::ondemand::parser parser;
         simdjson::ondemand::document document = parser.iterate(padded);
@@ -90,7 +91,13 @@ public:
             else if (key == "otherData") otherData(field.value());
             else if (key == "traceEvents") {
                 if (!ours_) refuseForeign();
-                for (auto event : field.value().get_array()) take(eventOf(event));
+                const char* before = padded.data();
+                for (auto event : field.value().get_array()) {
+                    take(eventOf(event));
+                    const char* now = document.current_location();
+                    work.advance(static_cast<std::uint64_t>(now - before));
+                    before = now;
+                }
             }
         }
         if (!ours_) refuseForeign();
@@ -335,10 +342,10 @@ private:
 
 } // namespace
 
-Expected<Trace> readChromeJson(std::string_view json)
+Expected<Trace> readChromeJson(std::string_view json, const FileWatch& watch)
 {
     try {
-        return Reader{}.read(json);
+        return Reader{}.read(json, watch);
     } catch (const Refused& refused) {
         return refused.error;
     } catch (const simdjson::simdjson_error& error) {

@@ -118,21 +118,28 @@ std::vector<Record> recordsOf(const Trace& trace)
     return records;
 }
 
-Expected<void> saveJournal(const Trace& trace, const std::filesystem::path& file)
+Expected<void> saveJournal(const Trace& trace, const std::filesystem::path& file, const FileWatch& watch)
 {
     Expected<OutputFile> created = OutputFile::create(file);
     if (!created.ok()) return created.error();
     OutputFile& output = created.value();
     JournalWriter writer([&](std::string_view bytes) { output.write(bytes); });
-    forEachRecord(trace, [&](const Record& record) { writer.write(record); });
+    WatchedWork work(watch, trace.sliceCount() + trace.edgeCount());
+    forEachRecord(trace, [&](const Record& record) {
+        writer.write(record);
+        work.advance(1);
+    });
     return output.commit();
 }
 
-Expected<Trace> loadJournal(const std::filesystem::path& file)
+Expected<Trace> loadJournal(const std::filesystem::path& file, const FileWatch& watch)
 {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> input(std::fopen(file.c_str(), "rbe"), &std::fclose);
     if (!input) return readError(file, errno);
 
+    std::error_code unknown;
+    const std::uintmax_t size = std::filesystem::file_size(file, unknown); // not of a pipe
+    WatchedWork work(watch, unknown ? 0 : size);
     Trace trace;
     JournalReader reader;
     std::vector<Record> records;
@@ -149,6 +156,7 @@ Expected<Trace> loadJournal(const std::filesystem::path& file)
             if (std::ferror(input.get()) != 0) return readError(file, errno);
             break;
         }
+        work.advance(got);
         records.clear();
         const Expected<void> fed = reader.feed(std::string_view(block).substr(0, got), records);
         any = any || !records.empty();

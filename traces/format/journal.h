@@ -14,6 +14,7 @@
 // skip types that they do not know.
 #pragma once
 
+#include "traces/format/file_watch.h"
 #include "traces/format/journal_payload.h"
 #include "traces/store/record.h"
 
@@ -65,8 +66,9 @@ private:
 // The records that make this trace, in an order that apply() takes (traces/format/trace_records.h).
 std::vector<Record> recordsOf(const Trace& trace);
 
-Expected<void> saveJournal(const Trace& trace, const std::filesystem::path& file);
+// A watch that gives up throws WatchedWork::GivenUp here; trace_file.h makes an error of it.
+Expected<void> saveJournal(const Trace& trace, const std::filesystem::path& file, const FileWatch& watch = {});
 // A file that was cut off is read as far as it goes, and a note in the trace says so.
-Expected<Trace> loadJournal(const std::filesystem::path& file);
+Expected<Trace> loadJournal(const std::filesystem::path& file, const FileWatch& watch = {});
 
 } // namespace stagecraft::traces

@@ -15,37 +15,63 @@
 namespace stagecraft::traces {
 namespace {
 
+// Both text forms have a line for each thing they tell.
+std::uint64_t linesOf(std::string_view text) { return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n')); }
+
+std::uint64_t jsonLines(const Trace& trace)
+{
+    std::uint64_t lines = trace.sliceCount() + 2 * trace.edgeCount(); // an arrow has a line at each end
+    for (const MemorySeries& series : trace.memory()) lines += series.time.size();
+    return lines;
+}
+
 Expected<void> saveJson(const Trace& trace, const std::filesystem::path& file, TraceForm form,
-                        const ChromeJsonOptions& options = {})
+                        const ChromeJsonOptions& options = {}, const FileWatch& watch = {})
 {
     Expected<OutputFile> created = OutputFile::create(file);
     if (!created.ok()) return created.error();
     OutputFile& output = created.value();
+    WatchedWork work(watch, jsonLines(trace));
     const auto toFile = [&](std::string_view bytes) { output.write(bytes); };
     if (form == TraceForm::JsonGzip) {
         GzipWriter gzip(toFile);
         writeChromeJson(
-            trace, [&](std::string_view bytes) { gzip.write(bytes); }, options);
+            trace,
+            [&](std::string_view bytes) {
+                gzip.write(bytes);
+                work.advance(linesOf(bytes));
+            },
+            options);
         gzip.finish();
     } else {
-        writeChromeJson(trace, toFile, options);
+        writeChromeJson(
+            trace,
+            [&](std::string_view bytes) {
+                output.write(bytes);
+                work.advance(linesOf(bytes));
+            },
+            options);
     }
     return output.commit();
 }
 
-Expected<void> saveCsv(const Trace& trace, const std::filesystem::path& file)
+Expected<void> saveCsv(const Trace& trace, const std::filesystem::path& file, const FileWatch& watch)
 {
     Expected<OutputFile> created = OutputFile::create(file);
     if (!created.ok()) return created.error();
-    writeCsv(trace, [&](std::string_view bytes) { created.value().write(bytes); });
+    WatchedWork work(watch, trace.sliceCount());
+    writeCsv(trace, [&](std::string_view bytes) {
+        created.value().write(bytes);
+        work.advance(linesOf(bytes));
+    });
     return created.value().commit();
 }
 
-Expected<Trace> loadJson(const std::filesystem::path& file)
+Expected<Trace> loadJson(const std::filesystem::path& file, const FileWatch& watch)
 {
     Expected<std::string> bytes = readMaybeGzip(file);
     if (!bytes.ok()) return bytes.error();
-    Expected<Trace> trace = readChromeJson(bytes.value());
+    Expected<Trace> trace = readChromeJson(bytes.value(), watch);
     if (!trace.ok()) return trace.error().in(file.string());
     return trace;
 }
@@ -62,35 +88,57 @@ std::optional<TraceForm> traceFormOf(const std::filesystem::path& file)
     return std::nullopt;
 }
 
-Expected<Trace> loadTrace(const std::filesystem::path& file)
+namespace {
+
+Expected<Trace> load(const std::filesystem::path& file, const FileWatch& watch)
 {
     const std::optional<TraceForm> form = traceFormOf(file);
     if (!form)
         return Error{"\"" + file.string() +
                      "\": the extension does not tell what kind of trace this is; known are .strace, .json and .json.gz"};
     switch (*form) {
-    case TraceForm::Journal: return loadJournal(file);
+    case TraceForm::Journal: return loadJournal(file, watch);
     case TraceForm::Json:
-    case TraceForm::JsonGzip: return loadJson(file);
+    case TraceForm::JsonGzip: return loadJson(file, watch);
     case TraceForm::Csv: break;
     }
     return Error{file.string() +
                  ": CSV is written only; it lacks the edges between actions. Open the .strace or .json it was made from"};
 }
 
-Expected<void> saveTrace(const Trace& trace, const std::filesystem::path& file)
+Expected<void> save(const Trace& trace, const std::filesystem::path& file, const FileWatch& watch)
 {
     const std::optional<TraceForm> form = traceFormOf(file);
     if (!form)
         return Error{"\"" + file.string() +
                      "\": the extension does not tell how to write the trace; known are .strace, .json, .json.gz and .csv"};
     switch (*form) {
-    case TraceForm::Journal: return saveJournal(trace, file);
+    case TraceForm::Journal: return saveJournal(trace, file, watch);
     case TraceForm::Json:
-    case TraceForm::JsonGzip: return saveJson(trace, file, *form);
+    case TraceForm::JsonGzip: return saveJson(trace, file, *form, {}, watch);
     case TraceForm::Csv: break;
     }
-    return saveCsv(trace, file);
+    return saveCsv(trace, file, watch);
+}
+
+} // namespace
+
+Expected<Trace> loadTrace(const std::filesystem::path& file, const FileWatch& watch)
+{
+    try {
+        return load(file, watch);
+    } catch (const WatchedWork::GivenUp&) {
+        return Error{"reading was cancelled"}.in(file.string());
+    }
+}
+
+Expected<void> saveTrace(const Trace& trace, const std::filesystem::path& file, const FileWatch& watch)
+{
+    try {
+        return save(trace, file, watch);
+    } catch (const WatchedWork::GivenUp&) {
+        return Error{"writing was cancelled; no file was made"}.in(file.string());
+    }
 }
 
 Expected<void> saveRankFiles(const Trace& trace, const std::filesystem::path& folder)

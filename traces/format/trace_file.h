@@ -11,6 +11,7 @@
 // A file is written whole or not at all. Errors name the file, the reason and, for other extensions, those that are known.
 #pragma once
 
+#include "traces/format/file_watch.h"
 #include "traces/store/trace.h"
 
 #include <array>
@@ -26,8 +27,8 @@ inline constexpr std::array<std::string_view, 4> kTraceExtensions{".strace", ".j
 // By the extension, in any case of letters; nothing where it is none of ours.
 std::optional<TraceForm> traceFormOf(const std::filesystem::path& file);
 
-Expected<Trace> loadTrace(const std::filesystem::path& file);
-Expected<void> saveTrace(const Trace& trace, const std::filesystem::path& file);
+Expected<Trace> loadTrace(const std::filesystem::path& file, const FileWatch& watch = {});
+Expected<void> saveTrace(const Trace& trace, const std::filesystem::path& file, const FileWatch& watch = {});
 
 // A file for each rank, rank0.json.gz and so on, in a folder that is made where it does not exist: the form in which
 // HolisticTraceAnalysis reads a distributed run. Arrows between ranks have no place in it.
