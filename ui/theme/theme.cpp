@@ -12,79 +12,79 @@
 namespace stagecraft::ui {
 namespace {
 
-Theme lightTheme()
-{
-    Theme t;
-    t.kind = ThemeKind::Light;
-    t.window = QColor(0xf4f5f7);
-    t.base = QColor(0xffffff);
-    t.lane = QColor(0xf1f3f6);
-    t.subLane = QColor(0xf7f8fa);
-    t.hatch = QColor(0xdde1e7);
-    t.bubbleText = QColor(0x5d6673);
-    t.text = QColor(0x1d232b);
-    t.mutedText = QColor(0x5a6370);
-    t.line = QColor(0xd5d9e0);
-    t.grid = QColor(0xe9ecf0);
-    t.accent = QColor(0x1f63c4);
-    t.accentText = QColor(0xffffff);
-    t.cursor = QColor(0x3a4350);
-    t.arrow = QColor(0x1d232b);
-    t.steady = QColor(0xcfe3d6);
-    t.filling = QColor(0xe9e3d0);
-    t.draining = QColor(0xe4dbe6);
-    t.pause = QColor(0xb9c0ca);
-    t.ghost = QColor(0x1d232b);
-    t.error = QColor(0xb3261e);
-    t.warning = QColor(0x8a5a00);
-    t.good = QColor(0x1f7a4d);
-    t.inkDark = QColor(0x14181e);
-    t.inkLight = QColor(0xffffff);
-    t.classes = {QColor(0x3274c4), QColor(0xeba434), QColor(0xdb6a34), QColor(0x37a98a),
-                 QColor(0xb87ec4), QColor(0x6cb5cf), QColor(0x716d9c), QColor(0x97a0ac)};
-    t.memoryClasses = {QColor(0x6a7bb5), QColor(0x37a98a), QColor(0xb9a6cf), QColor(0xeba434), QColor(0xb4bcc7)};
-    return t;
-}
+struct Pair {
+    QRgb light;
+    QRgb dark;
+    [[nodiscard]] QColor of(ThemeKind kind) const { return kind == ThemeKind::Light ? QColor(light) : QColor(dark); }
+};
 
-Theme darkTheme()
-{
-    Theme t;
-    t.kind = ThemeKind::Dark;
-    t.window = QColor(0x1b1f25);
-    t.base = QColor(0x15181d);
-    t.lane = QColor(0x20252c);
-    t.subLane = QColor(0x1a1e24);
-    t.hatch = QColor(0x313843);
-    t.bubbleText = QColor(0x9aa4b1);
-    t.text = QColor(0xe4e8ed);
-    t.mutedText = QColor(0x9ba5b2);
-    t.line = QColor(0x343b45);
-    t.grid = QColor(0x272c34);
-    t.accent = QColor(0x6ea8ff);
-    t.accentText = QColor(0x0e1116);
-    t.cursor = QColor(0xc3cad3);
-    t.arrow = QColor(0xf2f4f7);
-    t.steady = QColor(0x26402f);
-    t.filling = QColor(0x403a27);
-    t.draining = QColor(0x3a2f40);
-    t.pause = QColor(0x49515d);
-    t.ghost = QColor(0xf2f4f7);
-    t.error = QColor(0xff8a80);
-    t.warning = QColor(0xf2c14e);
-    t.good = QColor(0x6fcf97);
-    t.inkDark = QColor(0x0e1116);
-    t.inkLight = QColor(0xffffff);
-    t.classes = {QColor(0x5b9be6), QColor(0xf0b24a), QColor(0xe57e4a), QColor(0x4cc0a0),
-                 QColor(0xdfa6dd), QColor(0x5fa5bd), QColor(0x928dc2), QColor(0x8b95a2)};
-    t.memoryClasses = {QColor(0x7d90d0), QColor(0x4cc0a0), QColor(0xa593c2), QColor(0xf0b24a), QColor(0x76808c)};
-    return t;
-}
+struct Entry {
+    QColor Theme::*colour;
+    Pair pair;
+};
+
+constexpr Entry kColours[] = {
+    {&Theme::window, {0xf4f5f7, 0x1b1f25}},
+    {&Theme::base, {0xffffff, 0x15181d}},
+    {&Theme::lane, {0xf1f3f6, 0x20252c}},
+    {&Theme::subLane, {0xf7f8fa, 0x1a1e24}},
+    {&Theme::hatch, {0xdde1e7, 0x313843}},
+    {&Theme::bubbleText, {0x5d6673, 0x9aa4b1}},
+    {&Theme::text, {0x1d232b, 0xe4e8ed}},
+    {&Theme::mutedText, {0x5a6370, 0x9ba5b2}},
+    {&Theme::line, {0xd5d9e0, 0x343b45}},
+    {&Theme::grid, {0xe9ecf0, 0x272c34}},
+    {&Theme::accent, {0x1f63c4, 0x6ea8ff}},
+    {&Theme::accentText, {0xffffff, 0x0e1116}},
+    {&Theme::cursor, {0x3a4350, 0xc3cad3}},
+    {&Theme::arrow, {0x1d232b, 0xf2f4f7}},
+    {&Theme::steady, {0xcfe3d6, 0x26402f}},
+    {&Theme::filling, {0xe9e3d0, 0x403a27}},
+    {&Theme::draining, {0xe4dbe6, 0x3a2f40}},
+    {&Theme::pause, {0xb9c0ca, 0x49515d}},
+    {&Theme::ghost, {0x1d232b, 0xf2f4f7}},
+    {&Theme::error, {0xb3261e, 0xff8a80}},
+    {&Theme::warning, {0x8a5a00, 0xf2c14e}},
+    {&Theme::good, {0x1f7a4d, 0x6fcf97}},
+    {&Theme::inkDark, {0x14181e, 0x0e1116}},
+    {&Theme::inkLight, {0xffffff, 0xffffff}},
+};
+
+// By PaintClass.
+constexpr std::array<Pair, traces::kPaintClassCount> kClasses{{
+    {0x3274c4, 0x5b9be6},
+    {0xeba434, 0xf0b24a},
+    {0xdb6a34, 0xe57e4a},
+    {0x37a98a, 0x4cc0a0},
+    {0xb87ec4, 0xdfa6dd},
+    {0x6cb5cf, 0x5fa5bd},
+    {0x716d9c, 0x928dc2},
+    {0x97a0ac, 0x8b95a2},
+}};
+
+// By MemoryClass.
+constexpr std::array<Pair, traces::kMemoryClassCount> kMemoryClasses{{
+    {0x6a7bb5, 0x7d90d0},
+    {0x37a98a, 0x4cc0a0},
+    {0xb9a6cf, 0xa593c2},
+    {0xeba434, 0xf0b24a},
+    {0xb4bcc7, 0x76808c},
+}};
 
 } // namespace
 
 const char* themeText(ThemeKind kind) { return kind == ThemeKind::Light ? "light" : "dark"; }
 
-Theme Theme::of(ThemeKind kind) { return kind == ThemeKind::Light ? lightTheme() : darkTheme(); }
+Theme Theme::of(ThemeKind kind)
+{
+    Theme theme;
+    theme.kind = kind;
+    for (const Entry& entry : kColours) theme.*entry.colour = entry.pair.of(kind);
+    const auto of = [kind](const Pair& pair) { return pair.of(kind); };
+    std::transform(kClasses.begin(), kClasses.end(), theme.classes.begin(), of);
+    std::transform(kMemoryClasses.begin(), kMemoryClasses.end(), theme.memoryClasses.begin(), of);
+    return theme;
+}
 
 QColor Theme::block(traces::PaintClass paint, int chunk) const
 {
@@ -99,12 +99,10 @@ QColor Theme::ink(const QColor& ground) const { return readableInk(ground, inkDa
 QColor Theme::rank(int rank, int ranks) const
 {
     // One walk through lightness and hue (blue, teal, ochre, red): the order of stages can be read from it without hue.
-    static constexpr std::array<QRgb, 4> kLight{0x233a7d, 0x1d7f8c, 0xb7862b, 0xd0563a};
-    static constexpr std::array<QRgb, 4> kDark{0x7a8ff0, 0x4fc3c8, 0xe0bd62, 0xf58d6e};
-    const auto& stops = kind == ThemeKind::Light ? kLight : kDark;
+    static constexpr std::array<Pair, 4> kStops{{{0x233a7d, 0x7a8ff0}, {0x1d7f8c, 0x4fc3c8}, {0xb7862b, 0xe0bd62}, {0xd0563a, 0xf58d6e}}};
     const double place = ranks <= 1 ? 0 : 3.0 * std::clamp(rank, 0, ranks - 1) / (ranks - 1);
     const auto lower = std::min<std::size_t>(static_cast<std::size_t>(place), 2);
-    return mixed(QColor(stops[lower]), QColor(stops[lower + 1]), place - static_cast<double>(lower));
+    return mixed(kStops[lower].of(kind), kStops[lower + 1].of(kind), place - static_cast<double>(lower));
 }
 
 const char* paintClassName(traces::PaintClass paint)
