@@ -5,10 +5,10 @@
 
 namespace stagecraft::ui {
 
-bool JobControl::cancelled() const { return stop_.stop_requested() || lane_.newest_ != generation_; }
-
 void JobControl::report(double fraction)
 {
+    if (fraction < reported_ + kLeastProgress && fraction < 1) return;
+    reported_ = fraction;
     QMetaObject::invokeMethod(
         &lane_,
         [lane = &lane_, generation = generation_, fraction] {
@@ -21,27 +21,29 @@ JobLane::JobLane(QObject* parent) : QObject(parent), thread_([this](const std::s
 
 JobLane::~JobLane()
 {
-    ++newest_; // the job at work sees itself cancelled; the jthread's destructor stops and joins
+    wanted_.request_stop(); // the job at work; then the jthread's destructor ends the loop and joins
+}
+
+void JobLane::replace(Work work)
+{
+    wanted_.request_stop(); // not under the lock: it calls who listens
+    wanted_ = std::stop_source();
+    const std::lock_guard lock(mutex_);
+    waiting_ = std::move(work);
+    waitingGeneration_ = ++newest_;
+    waitingStop_ = wanted_.get_token();
 }
 
 void JobLane::start(Work work)
 {
-    {
-        const std::lock_guard lock(mutex_);
-        waiting_ = std::move(work);
-        waitingGeneration_ = ++newest_;
-    }
+    replace(std::move(work));
     wake_.notify_one();
     setBusy(true);
 }
 
 void JobLane::cancel()
 {
-    {
-        const std::lock_guard lock(mutex_);
-        waiting_ = nullptr;
-        ++newest_;
-    }
+    replace(nullptr);
     setBusy(false);
 }
 
@@ -50,13 +52,15 @@ void JobLane::loop(const std::stop_token& stop)
     for (;;) {
         Work work;
         std::uint64_t generation = 0;
+        std::stop_token jobStop;
         {
             std::unique_lock lock(mutex_);
             if (!wake_.wait(lock, stop, [this] { return waiting_ != nullptr; })) return;
             work = std::exchange(waiting_, nullptr);
             generation = waitingGeneration_;
+            jobStop = waitingStop_;
         }
-        JobControl control(*this, generation, stop);
+        JobControl control(*this, generation, std::move(jobStop));
         Delivery delivery = work(control);
         QMetaObject::invokeMethod(
             this, [this, generation, delivery = std::move(delivery)] { deliver(generation, delivery); },

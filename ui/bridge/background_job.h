@@ -2,15 +2,14 @@
 //
 // Work beside the GUI thread of which only the newest result counts: a simulation that a later edit makes pointless. One
 // thread works on one job at a time; starting the next one asks the former to stop and drops its result, however late it
-// comes. Results arrive in the GUI thread by one queued call. The destructor waits for the job at work.
+// comes. Results arrive in the GUI thread by one queued call. The destructor asks the job at work to stop and waits for it.
 //
 //   BackgroundJob<Trace> job;
-//   job.start([plan](JobControl& control) { return simulate(plan); }, [this](Trace trace) { show(trace); });
+//   job.start([plan](JobControl& control) { return simulate(plan, control.stopToken()); }, [this](Trace trace) { show(trace); });
 #pragma once
 
 #include <QObject>
 
-#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -26,11 +25,14 @@ class JobLane;
 // What a job sees of the outside. Used in the job's thread.
 class JobControl {
 public:
-    [[nodiscard]] bool cancelled() const;
-    void report(double fraction); // 0..1
+    [[nodiscard]] bool cancelled() const { return stop_.stop_requested(); }
+    [[nodiscard]] const std::stop_token& stopToken() const { return stop_; }
+    void report(double fraction); // 0..1; may be called often
 
 private:
     friend class JobLane;
+    static constexpr double kLeastProgress = 0.005; // what can be seen in a bar
+
     JobControl(JobLane& lane, std::uint64_t generation, std::stop_token stop)
         : lane_(lane), generation_(generation), stop_(std::move(stop))
     {
@@ -38,6 +40,7 @@ private:
     JobLane& lane_;
     std::uint64_t generation_;
     std::stop_token stop_;
+    double reported_ = -1;
 };
 
 // The thread and the generations, without the result's type.
@@ -62,15 +65,19 @@ private:
     friend class JobControl;
     void loop(const std::stop_token& stop);
     void deliver(std::uint64_t generation, const Delivery& delivery);
+    void replace(Work work);
     void setBusy(bool busy);
 
-    std::atomic<std::uint64_t> newest_{0}; // generation of the job whose result is wanted
-    bool busy_ = false;                    // GUI thread
+    // GUI thread: the job whose result is wanted.
+    std::uint64_t newest_ = 0;
+    std::stop_source wanted_;
+    bool busy_ = false;
 
-    std::mutex mutex_; // guards waiting_ and waitingGeneration_
+    std::mutex mutex_; // guards what waits for the thread
     std::condition_variable_any wake_;
     Work waiting_;
     std::uint64_t waitingGeneration_ = 0;
+    std::stop_token waitingStop_;
 
     std::jthread thread_; // last: it ends before what it uses
 };

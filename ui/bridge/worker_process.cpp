@@ -8,7 +8,8 @@
 
 namespace stagecraft::ui {
 
-WorkerProcess::WorkerProcess(std::shared_ptr<RecordInbox> inbox) : inbox_(std::move(inbox)), process_(this), patience_(this)
+WorkerProcess::WorkerProcess(std::shared_ptr<RecordInbox> inbox, std::shared_ptr<LineInbox> lines)
+    : inbox_(std::move(inbox)), lines_(std::move(lines)), process_(this), patience_(this)
 {
     patience_.setSingleShot(true);
     connect(&patience_, &QTimer::timeout, this, [this] {
@@ -22,17 +23,19 @@ WorkerProcess::WorkerProcess(std::shared_ptr<RecordInbox> inbox) : inbox_(std::m
     });
     connect(&process_, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
         if (error != QProcess::FailedToStart) return;
+        patience_.stop(); // a shutDown() may have come before: there is nothing to end, and the next process is another
         pid_ = 0;
         emit couldNotStart(process_.errorString());
         if (threadEnds_) QThread::currentThread()->quit();
     });
     connect(&process_, &QProcess::readyReadStandardOutput, this, &WorkerProcess::readRecords);
-    connect(&process_, &QProcess::readyReadStandardError, this, [this] { readErrors(false); });
+    connect(&process_, &QProcess::readyReadStandardError, this, &WorkerProcess::readErrors);
     connect(&process_, &QProcess::finished, this, [this](int code, QProcess::ExitStatus status) {
         patience_.stop();
         pid_ = 0;
         readRecords();
-        readErrors(true);
+        readErrors();
+        if (lines_->finish()) emit said();
         emit exited(code, status == QProcess::CrashExit);
         if (threadEnds_) QThread::currentThread()->quit();
     });
@@ -46,7 +49,6 @@ WorkerProcess::~WorkerProcess()
 void WorkerProcess::launch(const WorkerCommand& command)
 {
     journal_ = std::make_unique<traces::JournalReader>();
-    errors_.clear();
     broken_ = false;
     terminated_ = false;
     process_.start(command.program, command.arguments);
@@ -87,14 +89,10 @@ void WorkerProcess::readRecords()
     }
 }
 
-void WorkerProcess::readErrors(bool untilEnd)
+void WorkerProcess::readErrors()
 {
-    errors_ += process_.readAllStandardError();
-    for (qsizetype end = errors_.indexOf('\n'); end >= 0; end = errors_.indexOf('\n')) {
-        if (end > 0) emit said(QString::fromUtf8(errors_.left(end)));
-        errors_.remove(0, end + 1);
-    }
-    if (untilEnd && !errors_.isEmpty()) emit said(QString::fromUtf8(std::exchange(errors_, {})));
+    const QByteArray bytes = process_.readAllStandardError();
+    if (lines_->push(bytes)) emit said();
 }
 
 } // namespace stagecraft::ui

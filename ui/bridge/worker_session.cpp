@@ -6,7 +6,9 @@
 
 #include <QDeadlineTimer>
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 namespace stagecraft::ui {
 
@@ -16,13 +18,14 @@ using traces::Expected;
 using traces::Record;
 
 WorkerSession::WorkerSession(QObject* parent)
-    : QObject(parent), inbox_(std::make_shared<RecordInbox>()), thread_(new QThread), process_(new WorkerProcess(inbox_))
+    : QObject(parent), inbox_(std::make_shared<RecordInbox>()), lines_(std::make_shared<LineInbox>()), thread_(new QThread),
+      process_(new WorkerProcess(inbox_, lines_))
 {
     thread_->setObjectName("worker-reader");
     process_->moveToThread(thread_);
     connect(thread_, &QThread::finished, process_, &QObject::deleteLater);
     connect(process_, &WorkerProcess::couldNotStart, this, &WorkerSession::onCouldNotStart);
-    connect(process_, &WorkerProcess::said, this, &WorkerSession::workerSaid);
+    connect(process_, &WorkerProcess::said, &timer_, qOverload<>(&QTimer::start)); // an idle worker is heard too
     connect(process_, &WorkerProcess::streamBroken, this, &WorkerSession::onStreamBroken);
     connect(process_, &WorkerProcess::exited, this, &WorkerSession::onExited);
     timer_.setInterval(kTickMs);
@@ -51,6 +54,8 @@ Expected<void> WorkerSession::start(const engine::Plan& plan)
     if (active()) return Error{"a run is going on; stop it before the next one starts"};
     tick(); // what the last run left belongs to it
     inbox_->beginRun();
+    awaitingRun_ = true;
+    emit begun();
     startLine_ = QByteArray::fromStdString(engine::writeCommand({.kind = engine::CommandKind::Start, .plan = plan}));
     if (worker_ == Worker::Running && launchedBy_ != command_) shutDown();
     setState(SessionState::Preparing);
@@ -110,20 +115,46 @@ void WorkerSession::shutDown()
 
 void WorkerSession::tick()
 {
+    takeLines();
+    takeRecords();
+    if (!active()) timer_.stop();
+}
+
+void WorkerSession::takeLines()
+{
+    const LineInbox::Contents contents = lines_->take();
+    for (const QString& line : contents.lines) emit workerSaid(line);
+    if (contents.leftOut > 0)
+        emit workerSaid(tr("… and %n more line(s), left out because so many came at once", nullptr,
+                           static_cast<int>(std::min<std::int64_t>(contents.leftOut, std::numeric_limits<int>::max()))));
+}
+
+void WorkerSession::takeRecords()
+{
     RecordInbox::Contents contents = inbox_->take();
     std::vector<Record> ofTrace;
     ofTrace.reserve(contents.records.size());
     std::vector<engine::SessionMessage> messages;
+    std::int64_t late = 0;
     for (Record& record : contents.records) {
         const auto* session = std::get_if<traces::SessionRecord>(&record);
         if (!session) {
-            ofTrace.push_back(std::move(record));
+            if (awaitingRun_) ++late;
+            else ofTrace.push_back(std::move(record));
             continue;
         }
         Expected<engine::SessionMessage> message = engine::readMessage(session->json);
-        if (message.ok()) messages.push_back(std::move(message).value());
-        else emit workerSaid(tr("The worker sent a message that cannot be read: %1").arg(toQt(message.error().message)));
+        if (!message.ok()) {
+            emit workerSaid(tr("The worker sent a message that cannot be read: %1").arg(toQt(message.error().message)));
+            continue;
+        }
+        // The answer to a start is a state, or a failure where it is refused; what comes before is of the run before.
+        awaitingRun_ = awaitingRun_ && !std::holds_alternative<engine::StateMessage>(message.value()) &&
+                       !std::holds_alternative<engine::FailureMessage>(message.value());
+        if (awaitingRun_) continue;
+        messages.push_back(std::move(message).value());
     }
+    if (late > 0) emit workerSaid(tr("%n event(s) of the run before came after its end and are left out.", nullptr, static_cast<int>(late)));
     if (contents.lost > 0) {
         ofTrace.emplace_back(traces::LostRecord{contents.lost});
         emit recordsLost(contents.lost);
@@ -131,7 +162,6 @@ void WorkerSession::tick()
     // The trace first: whoever hears "finished" finds all of it.
     if (!ofTrace.empty()) emit recordsArrived(ofTrace);
     for (const engine::SessionMessage& message : messages) take(message);
-    if (!active()) timer_.stop();
 }
 
 void WorkerSession::take(const engine::SessionMessage& message)
@@ -207,7 +237,6 @@ void WorkerSession::onExited(int code, bool killed)
     } else if (!asked && (killed || code != 0)) {
         emit workerSaid(tr("The idle engine ended (exit status or signal %1); the next run starts a new one.").arg(code));
     }
-    emit workerEnded();
 }
 
 } // namespace stagecraft::ui

@@ -6,6 +6,7 @@
 //
 //   window --start, pause, ...--> WorkerSession ==queued==> WorkerProcess (reader thread) --stdin--> stagecraft-cli worker
 //   window <--recordsArrived---- tick, 40 Hz <--RecordInbox--+<---------------------------stdout--+
+//   window <--workerSaid-----------------'   <--LineInbox----+<---------------------------stderr--+
 //
 // A worker that dies during a run makes the run Failed, with the reason; what came until then has been delivered. The next
 // start() launches a new one. Several runs one after another use the same worker.
@@ -13,6 +14,7 @@
 
 #include "engine/session/session_message.h"
 #include "traces/store/record.h"
+#include "ui/bridge/line_inbox.h"
 #include "ui/bridge/record_inbox.h"
 #include "ui/bridge/worker_command.h"
 
@@ -48,18 +50,19 @@ public:
     [[nodiscard]] bool active() const; // a run is going on, from start() until its last state
     [[nodiscard]] qint64 workerPid() const; // 0 while none runs
 
-    // Ends the worker without blocking; workerEnded() follows.
+    // Ends the worker without blocking; workerPid() is 0 once it has ended.
     void shutDown();
 
 signals:
+    // A start was accepted: what recordsArrived() told until now is of the run before, what it tells from now on is not.
+    void begun();
     void recordsArrived(const std::vector<traces::Record>& records); // of the trace, once a tick
     void stateChanged(engine::SessionState state);
     void progressed(const QString& text, double fraction);
     void failed(const engine::FailureMessage& failure);
     void resulted(const engine::RunResult& result);
-    void workerSaid(const QString& line); // its standard error, for the log
+    void workerSaid(const QString& line); // its standard error, for the log; floods are cut short (LineInbox)
     void recordsLost(qint64 count);
-    void workerEnded();
 
 private:
     enum class Worker { None, Running, Ending };
@@ -67,6 +70,8 @@ private:
     void launch();
     void send(engine::CommandKind kind);
     void tick();
+    void takeLines();
+    void takeRecords();
     void take(const engine::SessionMessage& message);
     void setState(engine::SessionState state);
     void fail(const QString& text);
@@ -75,6 +80,7 @@ private:
     void onExited(int code, bool killed);
 
     std::shared_ptr<RecordInbox> inbox_;
+    std::shared_ptr<LineInbox> lines_;
     QThread* thread_;        // runs process_; owned, ended in the destructor
     WorkerProcess* process_; // lives in thread_, deleted there
     QTimer timer_;
@@ -82,6 +88,7 @@ private:
     WorkerCommand launchedBy_;
     Worker worker_ = Worker::None;
     QByteArray startLine_; // waits until the worker before has ended
+    bool awaitingRun_ = false; // started, but the worker still says what belongs to the run before
     engine::SessionState state_ = engine::SessionState::Idle;
 };
 

@@ -78,6 +78,31 @@ TEST(BackgroundJob, DeliversNothingAfterItWasCancelled)
     EXPECT_FALSE(delivered);
 }
 
+TEST(BackgroundJob, StopsAJobThatWasCancelledOrReplaced)
+{
+    BackgroundJob<int> job;
+    for (const bool replaced : {false, true}) {
+        std::binary_semaphore begun(0);
+        std::binary_semaphore stopped(0);
+        job.start(
+            [&](const JobControl& control) {
+                const std::stop_callback heard(control.stopToken(), [&] { stopped.release(); });
+                begun.release();
+                while (!control.cancelled()) std::this_thread::yield();
+                return 1;
+            },
+            [](int) { FAIL() << "nobody wants it any more"; });
+        begun.acquire();
+        int next = 0;
+        if (!replaced) job.cancel();
+        job.start(
+            [](const JobControl& control) { return control.cancelled() ? 1 : 2; }, [&](int value) { next = value; });
+        stopped.acquire();
+        ASSERT_TRUE(QTest::qWaitFor([&] { return next != 0; }));
+        EXPECT_EQ(next, 2) << "the stop was the former job's alone";
+    }
+}
+
 TEST(BackgroundJob, TellsItsProgress)
 {
     BackgroundJob<int> job;
@@ -86,6 +111,7 @@ TEST(BackgroundJob, TellsItsProgress)
     job.start(
         [](JobControl& control) {
             control.report(0.5);
+            for (int i = 0; i < 1000; ++i) control.report(0.5 + i * 1e-6); // too little to be seen
             return 1;
         },
         [&](int) { done = true; });

@@ -7,6 +7,8 @@
 //   hold     half of it, then waits for commands     exit     half of it, then exits with status 3
 //   deaf     like hold, but heeds nobody             garbage  something that is no journal
 //   many     beside all that a burst of 60,000 memory points
+//   flood    beside all that 50,000 lines on standard error, and one of a million characters
+//   late     all of it, and before the answer to the next start a memory point that belongs to this run
 #include "engine/session/session_message.h"
 #include "engine/simulate/simulate.h"
 #include "traces/format/journal.h"
@@ -123,6 +125,10 @@ void run(Stream& stream, const engine::Plan& plan)
     stream.message(engine::ProgressMessage{"step 1 of " + std::to_string(plan.run.steps), 0.5});
     if (plan.name == "many")
         for (int i = 0; i < 600; ++i) stream.records(std::vector<traces::Record>(100, traces::MemoryRecord{}));
+    if (plan.name == "flood") {
+        for (int i = 0; i < 50'000; ++i) std::fprintf(stderr, "line %d\n", i);
+        std::fprintf(stderr, "%s\n", std::string(1'000'000, 'x').c_str());
+    }
     stream.records({all.begin(), middle});
     if (plan.name == "exit") {
         std::fprintf(stderr, "last words\n");
@@ -150,6 +156,7 @@ int main()
 {
     Stream stream;
     std::string line;
+    std::string before;
     while (std::getline(std::cin, line)) {
         const engine::Expected<engine::SessionCommand> command = engine::readCommand(line);
         if (!command.ok()) {
@@ -157,7 +164,10 @@ int main()
             continue;
         }
         if (command.value().kind == engine::CommandKind::Quit) return 0;
-        if (command.value().kind == engine::CommandKind::Start) run(stream, command.value().plan);
+        if (command.value().kind != engine::CommandKind::Start) continue;
+        if (before == "late") stream.records({traces::MemoryRecord{}});
+        before = command.value().plan.name;
+        run(stream, command.value().plan);
     }
     return 0;
 }

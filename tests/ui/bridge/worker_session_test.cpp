@@ -5,10 +5,12 @@
 
 #include "engine/plan/plan_json.h"
 #include "ui/bridge/text.h"
+#include "ui/bridge/worker_process.h"
 
 #include <QElapsedTimer>
 #include <QSignalSpy>
 #include <QTest>
+#include <QTimer>
 
 #include <gmock/gmock.h>
 
@@ -197,9 +199,7 @@ TEST_F(WorkerSessionTest, CanBeStoppedWhileItStillWaitsForTheFormerWorker)
     ASSERT_TRUE(session->start(planNamed("plain")).ok());
     session->stop();
     EXPECT_EQ(session->state(), SessionState::Stopped);
-    QSignalSpy ended(session.get(), &WorkerSession::workerEnded);
-    ASSERT_TRUE(ended.wait());
-    EXPECT_EQ(session->workerPid(), 0);
+    EXPECT_TRUE(QTest::qWaitFor([&] { return session->workerPid() == 0; }));
 }
 
 TEST_F(WorkerSessionTest, EndsTheWorkerDuringARunWithoutHangOrZombie)
@@ -243,6 +243,44 @@ TEST_F(WorkerSessionTest, LosesNoEventOfABurstWithoutCountingIt)
         if (series.memory == traces::MemoryClass::Other) points += series.time.size();
     EXPECT_EQ(static_cast<qint64>(points) + trace.lostEvents(), 60'000);
     EXPECT_EQ(lost, trace.lostEvents());
+}
+
+// Each line costs the window something: a flood must cost a bounded part of a tick, and be told.
+TEST_F(WorkerSessionTest, LeavesOutWhatAFloodOfLinesSaysAndTellsHowMuch)
+{
+    ASSERT_TRUE(startAndWait("flood", SessionState::Finished));
+    ASSERT_TRUE(QTest::qWaitFor([&] { return session->workerPid() != 0 && said.filter("xxx").size() + said.filter("left out").size() > 0; }));
+    qint64 told = 0;
+    qint64 leftOut = 0;
+    for (const QString& line : said) {
+        EXPECT_LE(line.size(), LineInbox::kLineBytes + 100);
+        if (line.contains("left out")) leftOut += line.section(' ', 2, 2).toLongLong();
+        else ++told;
+    }
+    EXPECT_GT(leftOut, 40'000);
+    EXPECT_LE(told + leftOut, 50'002); // and the one that says what it runs
+    EXPECT_TRUE(said.contains("line 0")) << "the first ones tell most";
+}
+
+TEST_F(WorkerSessionTest, KeepsWhatComesLateOutOfTheNextRun)
+{
+    ASSERT_TRUE(startAndWait("late", SessionState::Finished));
+    trace = {};
+    ASSERT_TRUE(startAndWait("plain", SessionState::Finished));
+    EXPECT_THAT(misfits, testing::IsEmpty());
+    for (const traces::MemorySeries& series : trace.memory()) EXPECT_EQ(series.memory, traces::MemoryClass::Weights);
+    EXPECT_EQ(said.filter("run before").size(), 1);
+}
+
+TEST(WorkerProcess, LosesItsPatienceWithAProcessThatNeverStarted)
+{
+    WorkerProcess process(std::make_shared<RecordInbox>(), std::make_shared<LineInbox>());
+    QSignalSpy failed(&process, &WorkerProcess::couldNotStart);
+    process.launch({"/no/such/engine", {}});
+    process.shutDown();
+    ASSERT_TRUE(!failed.isEmpty() || failed.wait());
+    for (const QTimer* timer : process.findChildren<QTimer*>())
+        EXPECT_FALSE(timer->isActive()) << "it would end the next process";
 }
 
 TEST(WorkerCommand, IsTheProgramBesideThisOneWithoutAPrefix)
