@@ -28,7 +28,6 @@ void CostSection::bind(ValueEdit<T>& edit, const char* name, const QString& what
     edit.edited = [this, what, control = QString(name), member](const T& value) {
         change(what, control, [&](engine::Plan& plan) { plan.costs.*member = value; });
     };
-    connect(&edit, &ValueEditBase::complained, problem_, &InlineNote::say);
 }
 
 CostSection::CostSection(QWidget* parent)
@@ -56,22 +55,22 @@ CostSection::CostSection(QWidget* parent)
     QFormLayout* form = newForm();
     addField(*form, tr("Sour&ce"), *source_, tr("Where the times of the simulation come from."));
     form->addRow(origin_);
-    addField(*form, tr("F&orward"), *forward_,
+    addEdit(*form, tr("F&orward"), *forward_,
              tr("Time of one rank's forward of one micro-batch through all its chunks, such as 1.5ms."));
-    addField(*form, tr("Back&ward"), *backward_,
+    addEdit(*form, tr("Back&ward"), *backward_,
              tr("Time of one rank's full backward of one micro-batch through all its chunks, such as 3ms."));
-    addField(*form, tr("Input gradient"), *inputGrad_,
+    addEdit(*form, tr("Input gradient"), *inputGrad_,
              tr("The part of the backward that the stage before waits for; give it together with the weight gradient, or leave both at auto."));
-    addField(*form, tr("Weight gradient"), *weightGrad_,
+    addEdit(*form, tr("Weight gradient"), *weightGrad_,
              tr("The part of the backward that nobody waits for; give it together with the input gradient, or leave both at auto."));
-    addField(*form, tr("Computin&g rate"), *flops_, tr("Arithmetic a rank does in a second, from which the model's times are estimated."));
-    addField(*form, tr("Kept by forward"), *activation_,
+    addEdit(*form, tr("Computin&g rate"), *flops_, tr("Arithmetic a rank does in a second, from which the model's times are estimated."));
+    addEdit(*form, tr("Kept by forward"), *activation_,
              tr("Bytes that a rank keeps of one micro-batch from its forward to its backward; auto takes them from the model."));
-    addField(*form, tr("&Latency"), *latency_, tr("Time that each transfer between two ranks takes beside its bytes."));
-    addField(*form, tr("Bandwidth"), *bandwidth_, tr("Speed of the link between two ranks, such as 25GB/s."));
-    addField(*form, tr("Boundary tensor"), *boundary_,
+    addEdit(*form, tr("&Latency"), *latency_, tr("Time that each transfer between two ranks takes beside its bytes."));
+    addEdit(*form, tr("Bandwidth"), *bandwidth_, tr("Speed of the link between two ranks, such as 25GB/s."));
+    addEdit(*form, tr("Boundary tensor"), *boundary_,
              tr("Bytes handed from one stage to the next per micro-batch; auto takes them from the model."));
-    addField(*form, tr("&Jitter"), *jitter_, tr("Relative spread of every action's time, for runs that are not even."));
+    addEdit(*form, tr("&Jitter"), *jitter_, tr("Relative spread of every action's time, for runs that are not even."));
 
     stages_->setObjectName("stageCostModel");
     table_->setModel(stages_);
@@ -80,7 +79,8 @@ CostSection::CostSection(QWidget* parent)
     table_->setTabKeyNavigation(false);
     table_->verticalHeader()->hide();
     table_->verticalHeader()->setDefaultSectionSize(table_->fontMetrics().height() + 4);
-    table_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+    table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+    table_->horizontalHeader()->setSectionResizeMode(StageCostModel::Backward, QHeaderView::Stretch);
     table_->horizontalHeader()->setMinimumSectionSize(30);
     describe(*table_, tr("Costs per stage"), tr("The costs in use for each stage, with a factor to make stages uneven."));
 
@@ -149,13 +149,8 @@ void CostSection::showPlan()
     if (assumed) setCapability(*backward_, !costs.inputGrad || !costs.weightGrad, tr("It is the sum of the two gradients below."));
     setCapability(*flops_, costs.source == CostSource::Model, tr("Used with costs from the model only."));
 
-    const QList<ValueEditBase*> edits = findChildren<ValueEditBase*>();
-    const bool complaining =
-        std::any_of(edits.begin(), edits.end(), [](const ValueEditBase* edit) { return !edit->complaint().isEmpty(); });
-    if (!complaining) {
-        if (!bothOrNone) problem_->say(tr("Give both gradients' times, or neither (auto)."));
-        else problem_->say(table.ok() ? QString() : toQt(table.error().message));
-    }
+    if (!bothOrNone) problem_->say(tr("Give both gradients' times, or neither (auto)."));
+    else problem_->say(table.ok() ? QString() : toQt(table.error().message));
     stages_->setPlan(plan());
     const int rows = std::min(stages_->rowCount(), 8);
     table_->setFixedHeight(table_->horizontalHeader()->sizeHint().height() +

@@ -15,6 +15,7 @@ public:
     FoldBox(const QString& title, QWidget* content, QWidget* parent = nullptr);
 
     void setOpen(bool open);
+    [[nodiscard]] bool isOpen() const { return header_->isChecked(); }
     [[nodiscard]] QToolButton& header() { return *header_; }
 
 private:

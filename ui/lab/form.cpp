@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/lab/form.h"
 
+#include "ui/lab/value_edit.h"
+
 #include <QEvent>
 #include <QFormLayout>
 #include <QVariant>
@@ -32,7 +34,7 @@ void describe(QWidget& control, const QString& name, const QString& tip)
     control.setProperty(kTipProperty, tip);
 }
 
-void addField(QFormLayout& form, const QString& label, QWidget& control, const QString& tip)
+void addField(QFormLayout& form, const QString& label, QWidget& control, const QString& tip, LabelPlace place)
 {
     auto* text = new QLabel(label);
     text->setBuddy(&control);
@@ -40,7 +42,23 @@ void addField(QFormLayout& form, const QString& label, QWidget& control, const Q
     QString name = label;
     name.remove('&');
     describe(control, name, tip);
-    form.addRow(text, &control);
+    if (place == LabelPlace::Beside) {
+        form.addRow(text, &control);
+    } else {
+        form.addRow(text);
+        form.addRow(&control);
+    }
+}
+
+void addEdit(QFormLayout& form, const QString& label, ValueEditBase& edit, const QString& tip, LabelPlace place)
+{
+    addField(form, label, edit, tip, place);
+    auto* note = new InlineNote(InlineNote::Tone::Problem);
+    form.addRow(note);
+    QObject::connect(&edit, &ValueEditBase::complained, note, [note, &edit](const QString& why) {
+        note->say(why);
+        edit.setAccessibleDescription(why.isEmpty() ? edit.property(kTipProperty).toString() : why);
+    });
 }
 
 void setCapability(QWidget& control, bool available, const QString& reasonIfNot)
@@ -48,6 +66,12 @@ void setCapability(QWidget& control, bool available, const QString& reasonIfNot)
     control.setEnabled(available);
     const QString tip = control.property(kTipProperty).toString();
     control.setToolTip(available ? tip : tip + "\n\n" + reasonIfNot);
+}
+
+void makeSelectable(QLabel& label)
+{
+    label.setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
+    label.setFocusPolicy(Qt::StrongFocus); // Qt leaves it at a click
 }
 
 void ignoreWheelUnlessFocused(QWidget& control)
@@ -60,7 +84,7 @@ InlineNote::InlineNote(Tone tone, QWidget* parent) : QLabel(parent)
 {
     setWordWrap(true);
     setTextFormat(Qt::PlainText);
-    setTextInteractionFlags(Qt::TextSelectableByMouse);
+    makeSelectable(*this);
     setProperty("tone", tone == Tone::Problem ? "problem" : "hint"); // the theme's style sheet colours it
     hide();
 }

@@ -12,12 +12,21 @@ class QWidget;
 
 namespace stagecraft::ui {
 
+class ValueEditBase;
+
+enum class LabelPlace { Beside, Above };
+
 // `label` holds the mnemonic ("&Ranks"). The tooltip is remembered: see setCapability().
-void addField(QFormLayout& form, const QString& label, QWidget& control, const QString& tip);
+void addField(QFormLayout& form, const QString& label, QWidget& control, const QString& tip, LabelPlace place = LabelPlace::Beside);
+// A field that may complain: its reason stands right below it.
+void addEdit(QFormLayout& form, const QString& label, ValueEditBase& edit, const QString& tip, LabelPlace place = LabelPlace::Beside);
 void describe(QWidget& control, const QString& name, const QString& tip);
 
 // Enables a control, or disables it with the reason added to its tooltip.
 void setCapability(QWidget& control, bool available, const QString& reasonIfNot);
+
+// A text that can be reached by Tab, read and copied.
+void makeSelectable(QLabel& label);
 
 // The wheel scrolls the panel instead of changing a control that was not asked for.
 void ignoreWheelUnlessFocused(QWidget& control);

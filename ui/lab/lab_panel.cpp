@@ -51,10 +51,16 @@ LabPanel::LabPanel(PlanDocument& document, QWidget* parent)
     addField(*form, tr("Pla&n"), *preset_, tr("Starts anew from one of the plans that come with the program."));
     layout->addLayout(form);
     layout->addWidget(description_);
-    layout->addWidget(new FoldBox(tr("Model"), model));
-    layout->addWidget(new FoldBox(tr("Pipeline"), pipeline));
-    layout->addWidget(new FoldBox(tr("Costs"), costs));
-    layout->addWidget(new FoldBox(tr("Run"), run_));
+    const auto addBox = [&](const QString& title, const char* name, QWidget* content) {
+        auto* box = new FoldBox(title, content);
+        box->setObjectName(name);
+        layout->addWidget(box);
+        boxes_.push_back(box);
+    };
+    addBox(tr("Model"), "modelBox", model);
+    addBox(tr("Pipeline"), "pipelineBox", pipeline);
+    addBox(tr("Costs"), "costsBox", costs);
+    addBox(tr("Run"), "runBox", run_);
     layout->addStretch(1);
     setWidget(column);
 
@@ -67,6 +73,19 @@ LabPanel::LabPanel(PlanDocument& document, QWidget* parent)
     connect(&document_, &PlanDocument::changed, this, &LabPanel::showPlan);
     connect(&document_, &PlanDocument::titleChanged, this, &LabPanel::showPlan);
     showPlan();
+}
+
+QStringList LabPanel::foldedSections() const
+{
+    QStringList names;
+    for (FoldBox* box : boxes_)
+        if (!box->isOpen()) names << box->objectName();
+    return names;
+}
+
+void LabPanel::setFoldedSections(const QStringList& names)
+{
+    for (FoldBox* box : boxes_) box->setOpen(!names.contains(box->objectName()));
 }
 
 QSize LabPanel::sizeHint() const { return {320, 600}; }

@@ -6,6 +6,7 @@
 #include "ui/lab/plan_document.h"
 
 #include <QScrollArea>
+#include <QStringList>
 
 #include <vector>
 
@@ -14,6 +15,7 @@ class QLabel;
 
 namespace stagecraft::ui {
 
+class FoldBox;
 class LabSection;
 class RunSection;
 
@@ -24,6 +26,9 @@ public:
     explicit LabPanel(PlanDocument& document, QWidget* parent = nullptr);
 
     [[nodiscard]] RunSection& runSection() { return *run_; }
+    // Names of the parts that are folded away, to be kept with the layout.
+    [[nodiscard]] QStringList foldedSections() const;
+    void setFoldedSections(const QStringList& names);
     QSize sizeHint() const override;
 
 signals:
@@ -37,6 +42,7 @@ private:
     QLabel* description_;
     RunSection* run_;
     std::vector<LabSection*> sections_;
+    std::vector<FoldBox*> boxes_;
 };
 
 } // namespace stagecraft::ui

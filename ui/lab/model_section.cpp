@@ -9,7 +9,6 @@
 
 #include <QComboBox>
 #include <QFormLayout>
-#include <QHBoxLayout>
 #include <QHeaderView>
 #include <QPushButton>
 #include <QSpinBox>
@@ -38,20 +37,15 @@ ModelSection::ModelSection(QWidget* parent)
     summary_->setWordWrap(true);
     summary_->setProperty("tone", "hint");
     summary_->setObjectName("modelSummary");
-    summary_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    makeSelectable(*summary_);
 
     QFormLayout* form = newForm();
     addField(*form, tr("&Model"), *model_, tr("The network that a run trains and whose sizes the estimates use."));
     addField(*form, tr("Row&s"), *rows_, tr("Rows of one micro-batch."));
-    auto* partitionRow = new QWidget;
-    auto* partitionLayout = new QHBoxLayout(partitionRow);
-    partitionLayout->setContentsMargins(0, 0, 0, 0);
-    partitionLayout->addWidget(partition_, 1);
-    partitionLayout->addWidget(balance_);
-    const QString partitionTip = tr("How many layers each stage takes, first stage first, separated by commas.");
-    addField(*form, tr("La&yers per stage"), *partitionRow, partitionTip);
-    static_cast<QLabel*>(form->labelForField(partitionRow))->setBuddy(partition_);
-    describe(*partition_, tr("Layers per stage"), partitionTip);
+    // A number for each stage takes more room than the column of fields has.
+    addEdit(*form, tr("La&yers per stage"), *partition_, tr("How many layers each stage takes, first stage first, separated by commas."),
+            LabelPlace::Above);
+    form->addRow(QString(), balance_);
     describe(*balance_, tr("Balance"), tr("Cuts the layers so that the largest stage computes as little as possible."));
 
     table_->setModel(layers_);
@@ -94,7 +88,6 @@ ModelSection::ModelSection(QWidget* parent)
     connect(balance_, &QPushButton::clicked, this, [this] {
         change(tr("balanced layers"), "balance", [](engine::Plan& plan) { plan.partition.clear(); });
     });
-    connect(partition_, &ValueEditBase::complained, problem_, &InlineNote::say);
 }
 
 void ModelSection::showModelChoice()
@@ -132,7 +125,7 @@ void ModelSection::showPlan()
         else shown = inUse.value();
     }
     partition_->setValue(shown);
-    if (partition_->complaint().isEmpty()) problem_->say(problem);
+    problem_->say(problem);
     layers_->setPlan(plan());
     table_->setVisible(!model.empty());
     const int rows = std::min(layers_->rowCount(), 6);

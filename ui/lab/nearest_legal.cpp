@@ -8,14 +8,7 @@ namespace {
 
 using engine::ScheduleRequest;
 
-// Trying a value means generating the schedule: what is larger than this is not tried, so that typing stays quick.
-constexpr long long kMostActions = 200'000;
-
-bool possible(const ScheduleRequest& request)
-{
-    const long long actions = 2LL * request.ranks * request.chunks * request.microbatches;
-    return actions <= kMostActions && engine::generate(request).ok();
-}
+bool possible(const ScheduleRequest& request) { return engine::checkRequest(request).ok(); }
 
 std::optional<int> nearest(ScheduleRequest request, int ScheduleRequest::*number, int reach)
 {
@@ -35,7 +28,7 @@ std::optional<int> nearest(ScheduleRequest request, int ScheduleRequest::*number
 std::optional<LegalChange> nearestLegal(const ScheduleRequest& request)
 {
     const engine::ScheduleFamily* family = engine::findFamily(request.name);
-    if (!family || engine::generate(request).ok()) return std::nullopt;
+    if (!family || possible(request)) return std::nullopt;
     ScheduleRequest clamped = request;
     clamped.chunks = std::clamp(request.chunks, family->minChunks, std::max(family->minChunks, family->maxChunks));
     if (clamped.chunks != request.chunks && possible(clamped))

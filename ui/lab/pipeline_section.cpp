@@ -85,13 +85,8 @@ void PipelineSection::showPlan()
     setCapability(*chunks_, !oneChunk || pipeline.chunks != family->minChunks,
                   family ? tr("%1 takes %2 per rank.").arg(toQt(family->title), tr("%n chunk(s)", nullptr, family->minChunks)) : QString());
 
-    const engine::Expected<engine::Schedule> schedule = scheduleOf(plan());
-    legal_ = schedule.ok() ? std::nullopt
-                           : nearestLegal({.name = pipeline.schedule,
-                                           .ranks = pipeline.ranks,
-                                           .chunks = pipeline.chunks,
-                                           .microbatches = pipeline.microbatches});
-    problem_->say(schedule.ok() ? QString() : toQt(schedule.error().message));
+    if (!judged_ || *judged_ != pipeline) judge();
+    problem_->say(verdict_);
     fix_->setVisible(legal_.has_value());
     if (!legal_) return;
     const QString what = legal_->number == LegalChange::Number::Chunks   ? tr("%n chunk(s) per rank", nullptr, legal_->value)
@@ -99,6 +94,24 @@ void PipelineSection::showPlan()
                                                                         : tr("%n micro-batch(es)", nullptr, legal_->value);
     fix_->setText(tr("Use %1").arg(what));
     describe(*fix_, tr("Use %1").arg(what), tr("Changes the one number that keeps the schedule from being built."));
+}
+
+void PipelineSection::judge()
+{
+    const engine::PipelineSpec& pipeline = plan().pipeline;
+    const engine::ScheduleRequest request{.name = pipeline.schedule,
+                                          .ranks = pipeline.ranks,
+                                          .chunks = pipeline.chunks,
+                                          .microbatches = pipeline.microbatches};
+    // A generator judges a request at once; a schedule written out has to be read, which takes as long as it is.
+    engine::Expected<void> verdict = checkRequest(request);
+    if (pipeline.schedule == "custom") {
+        const engine::Expected<engine::Schedule> own = scheduleOf(plan());
+        verdict = own.ok() ? engine::Expected<void>{} : engine::Expected<void>{own.error()};
+    }
+    judged_ = pipeline;
+    verdict_ = verdict.ok() ? QString() : toQt(verdict.error().message);
+    legal_ = verdict.ok() ? std::nullopt : nearestLegal(request);
 }
 
 void PipelineSection::applyFix()

@@ -32,6 +32,7 @@ protected:
 
 private:
     void offerSchedules();
+    void judge();
     void applyFix();
 
     QComboBox* schedule_;
@@ -41,6 +42,8 @@ private:
     QSpinBox* microbatches_;
     InlineNote* problem_;
     QPushButton* fix_;
+    std::optional<engine::PipelineSpec> judged_; // what the verdict below is about
+    QString verdict_;                            // why the schedule is not possible; empty: it is
     std::optional<LegalChange> legal_;
 };
 

@@ -31,8 +31,10 @@ RunSection::RunSection(QWidget* parent)
     seed_->setObjectName("seed");
     command_->setObjectName("engineCommand");
 
-    mode_->addItem(tr("threads (all ranks at once)"), static_cast<int>(RunMode::Threads));
-    mode_->addItem(tr("emulated (virtual ranks)"), static_cast<int>(RunMode::Emulated));
+    mode_->addItem(tr("threads"), static_cast<int>(RunMode::Threads));
+    mode_->setItemData(0, tr("All ranks at once, a thread for each."), Qt::ToolTipRole);
+    mode_->addItem(tr("emulated"), static_cast<int>(RunMode::Emulated));
+    mode_->setItemData(1, tr("Virtual ranks: each action alone, at its place in virtual time."), Qt::ToolTipRole);
     device_->addItem(tr("CPU"));
     check_->addItem(tr("off"), static_cast<int>(CheckMode::Off));
     check_->addItem(tr("first step"), static_cast<int>(CheckMode::First));
@@ -50,16 +52,13 @@ RunSection::RunSection(QWidget* parent)
     addField(*form, tr("Ste&ps"), *steps_, tr("Training steps of one run."));
     addField(*form, tr("Chec&k"), *check_, tr("Which steps are checked against the plain sequential model."));
     addField(*form, tr("Opt&imizer"), *optimizer_, tr("How each step's gradients change the weights."));
-    addField(*form, tr("Learning rate"), *learningRate_, tr("Size of the optimizer's steps."));
+    addEdit(*form, tr("Learning rate"), *learningRate_, tr("Size of the optimizer's steps."));
     addField(*form, tr("Seed"), *seed_, tr("Makes weights and data; the same seed gives the same run."));
     addField(*form, tr("Engine command"), *command_,
              tr("What starts the engine, such as \"ssh gpu-host stagecraft-cli\"; the word worker is added."));
-    auto* problem = new InlineNote(InlineNote::Tone::Problem);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->addLayout(form);
-    layout->addWidget(problem);
-    connect(learningRate_, &ValueEditBase::complained, problem, &InlineNote::say);
 
     connect(mode_, &QComboBox::currentIndexChanged, this, [this] {
         change(tr("run mode"), "runMode",

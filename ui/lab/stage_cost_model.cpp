@@ -72,9 +72,9 @@ Qt::ItemFlags StageCostModel::flags(const QModelIndex& index) const
 QVariant StageCostModel::headerData(int section, Qt::Orientation orientation, int role) const
 {
     if (orientation != Qt::Horizontal) return role == Qt::DisplayRole ? QVariant(section) : QVariant();
-    static const char* const kTitles[] = {"Stage", "Rank", "Factor", "Forward", "Backward"};
+    static const char* const kTitles[] = {"Stage", "Rank", "×", "Forward", "Backward"};
     static const char* const kTips[] = {"The stage, from the input on.", "The rank that holds it.",
-                                        "How much longer than the others this stage computes; press F2 or double-click to change it.",
+                                        "The factor: how much longer than the others this stage computes; press F2 or double-click to change it.",
                                         "Time of one forward of one micro-batch on this stage.",
                                         "Time of one full backward of one micro-batch on this stage."};
     if (role == Qt::DisplayRole) return tr(kTitles[section]);

@@ -5,7 +5,7 @@
 //
 //   auto* forward = new ValueEdit<TimeNs>(parseDuration, showDuration);
 //   forward->edited = [this](TimeNs t) { ... };
-//   forward->setValue(plan.costs.forward);      // leaves alone what is being typed and means the same
+//   forward->setValue(plan.costs.forward);      // leaves alone what is being typed and means the same, or cannot be read
 #pragma once
 
 #include "traces/base/expected.h"
@@ -54,6 +54,8 @@ public:
 
     void setValue(const T& value)
     {
+        // What cannot be read stays, with its reason, until it is mended or the value itself becomes another.
+        if (!complaint().isEmpty() && value == value_) return;
         const bool typing = hasFocus() && isModified();
         value_ = value;
         if (typing) {

@@ -145,6 +145,45 @@ TEST_F(LabPanelTest, CutsTheModelAsTypedAndBalancesItAgain)
     EXPECT_EQ(the<QLineEdit>("partition").text(), "2, 2, 2, 2");
 }
 
+// Each field says what is wrong with it, below itself, for as long as it is.
+TEST_F(LabPanelTest, ComplainsForEachFieldOnItsOwn)
+{
+    open("imbalanced");
+    type("forward", "abc");
+    type("latency", "zz");
+    const auto complaints = [&] {
+        QStringList texts;
+        for (const QLabel* label : panel.findChildren<QLabel*>())
+            if (label->property("tone") == "problem" && !label->isHidden()) texts << label->text();
+        return texts;
+    };
+    EXPECT_EQ(complaints().filter("abc").size(), 1);
+    EXPECT_EQ(complaints().filter("zz").size(), 1);
+    type("latency", "5us"); // an edit: the plan comes back and is shown
+    EXPECT_EQ(document.plan().costs.latency, 5000);
+    EXPECT_EQ(the<QLineEdit>("forward").text(), "abc");
+    EXPECT_TRUE(the<QLineEdit>("forward").property("complains").toBool());
+    EXPECT_EQ(complaints().filter("abc").size(), 1);
+    EXPECT_TRUE(complaints().filter("zz").isEmpty());
+    engine::Plan plan = document.plan();
+    plan.costs.forward *= 2; // by another way: what was typed is about a value that is no more
+    document.edit(plan, "costs", "");
+    EXPECT_FALSE(the<QLineEdit>("forward").property("complains").toBool());
+    EXPECT_TRUE(complaints().isEmpty()) << complaints().join(", ").toStdString();
+}
+
+// A schedule is judged, not made, when a control changes: 5 million actions would take a second.
+TEST_F(LabPanelTest, JudgesALargeScheduleAtOnce)
+{
+    open("twelve-layers");
+    engine::Plan plan = document.plan();
+    plan.pipeline = {.schedule = "interleaved", .ranks = 4, .chunks = 2, .microbatches = 99'999, .customSchedule = {}};
+    document.edit(plan, "pipeline", "");
+    EXPECT_FALSE(the<QPushButton>("pipelineFix").isHidden()) << "large numbers are helped too";
+    the<QPushButton>("pipelineFix").click();
+    EXPECT_TRUE(the<QLabel>("pipelineProblem").isHidden()) << the<QLabel>("pipelineProblem").text().toStdString();
+}
+
 TEST_F(LabPanelTest, MakesStagesUnevenThroughTheTable)
 {
     open("imbalanced");

@@ -26,6 +26,14 @@ TEST(NearestLegal, OffersTheNearestNumberOfMicrobatches)
               (LegalChange{LegalChange::Number::MicroBatches, 10}));
 }
 
+TEST(NearestLegal, HelpsWithLargeNumbersToo)
+{
+    const auto change = nearestLegal({.name = "interleaved", .ranks = 64, .chunks = 16, .microbatches = 4099});
+    ASSERT_TRUE(change);
+    EXPECT_EQ(change->number, LegalChange::Number::MicroBatches);
+    EXPECT_TRUE(engine::checkRequest({.name = "interleaved", .ranks = 64, .chunks = 16, .microbatches = change->value}).ok());
+}
+
 TEST(NearestLegal, DoesNotKnowWhatASchedulesNameMeans)
 {
     EXPECT_FALSE(nearestLegal({.name = "no-such", .ranks = 4, .chunks = 1, .microbatches = 8}));

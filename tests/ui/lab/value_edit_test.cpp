@@ -66,6 +66,18 @@ TEST_F(ValueEditTest, GoesBackToTheLastValueOnEscape)
     EXPECT_TRUE(edit->complaint().isEmpty());
 }
 
+TEST_F(ValueEditTest, LeavesAloneWhatCannotBeReadUntilTheValueIsAnother)
+{
+    type("12");
+    other->setFocus();
+    edit->setValue(1'000'000); // something else changed in the plan
+    EXPECT_EQ(edit->text(), "12");
+    EXPECT_FALSE(edit->complaint().isEmpty());
+    edit->setValue(3'000'000);
+    EXPECT_EQ(edit->text(), "3 ms");
+    EXPECT_TRUE(edit->complaint().isEmpty());
+}
+
 TEST_F(ValueEditTest, LeavesAloneWhatIsTypedAndMeansTheSame)
 {
     type("1500us");
