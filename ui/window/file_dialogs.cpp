@@ -19,6 +19,39 @@ QString suffixOf(const QString& filter)
     return firstPattern.match(filter).captured(1);
 }
 
+// The name with the ending of the chosen form in place of another form's.
+QString withSuffix(QString name, const QString& suffix, const QStringList& filters)
+{
+    for (const QString& filter : filters) {
+        const QString other = '.' + suffixOf(filter);
+        if (!name.endsWith(other, Qt::CaseInsensitive)) continue;
+        name.chop(other.size());
+        break;
+    }
+    return name + '.' + suffix;
+}
+
+// The dialog itself adds the ending where none is typed: its question about a file that is there already is about the name
+// that will be written.
+QString askWhereToSave(QWidget* window, const QString& title, const QString& filter, const QString& suggestion)
+{
+    QFileDialog dialog(window, title);
+    const QStringList filters = filter.split(QStringLiteral(";;"));
+    dialog.setAcceptMode(QFileDialog::AcceptSave);
+    dialog.setFileMode(QFileDialog::AnyFile);
+    dialog.setNameFilters(filters);
+    dialog.setDefaultSuffix(suffixOf(filters.front()));
+    dialog.selectFile(suggestion);
+    QObject::connect(&dialog, &QFileDialog::filterSelected, &dialog, [&](const QString& chosen) {
+        const QString suffix = suffixOf(chosen);
+        const QStringList files = dialog.selectedFiles();
+        dialog.setDefaultSuffix(suffix);
+        if (!files.isEmpty()) dialog.selectFile(withSuffix(QFileInfo(files.front()).fileName(), suffix, filters));
+    });
+    if (dialog.exec() != QDialog::Accepted || dialog.selectedFiles().isEmpty()) return {};
+    return dialog.selectedFiles().front();
+}
+
 } // namespace
 
 FileDialogs FileDialogs::ofWindow(QWidget* window)
@@ -28,10 +61,7 @@ FileDialogs FileDialogs::ofWindow(QWidget* window)
         return QFileDialog::getOpenFileName(window, title, {}, filter);
     };
     dialogs.saveFile = [window](const QString& title, const QString& filter, const QString& suggestion) {
-        QString chosenFilter;
-        QString file = QFileDialog::getSaveFileName(window, title, suggestion, filter, &chosenFilter);
-        if (!file.isEmpty() && QFileInfo(file).suffix().isEmpty()) file += '.' + suffixOf(chosenFilter.isEmpty() ? filter : chosenFilter);
-        return file;
+        return askWhereToSave(window, title, filter, suggestion);
     };
     dialogs.unsaved = [window](const QString& title) {
         QMessageBox box(QMessageBox::Question, tr("Unsaved changes"), tr("Save the changes of \"%1\"?").arg(title),
@@ -44,6 +74,12 @@ FileDialogs FileDialogs::ofWindow(QWidget* window)
                                                 : UnsavedAnswer::Cancel;
     };
     dialogs.tellProblem = [window](const QString& title, const QString& text) { QMessageBox::warning(window, title, text); };
+    dialogs.giveUp = [window](const QString& doing) {
+        QMessageBox box(QMessageBox::Question, tr("Still at work"), tr("Stop %1?").arg(doing), QMessageBox::Discard | QMessageBox::Cancel, window);
+        box.setInformativeText(tr("The file will not be made."));
+        box.setDefaultButton(QMessageBox::Cancel);
+        return box.exec() == QMessageBox::Discard;
+    };
     return dialogs;
 }
 

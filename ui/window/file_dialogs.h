@@ -15,11 +15,12 @@ enum class UnsavedAnswer { Save, Discard, Cancel };
 
 struct FileDialogs {
     // An empty answer means that the user changed their mind. `filter` as QFileDialog takes it; the suffix is added where
-    // none is typed.
+    // none is typed, and a file that has the name already is asked about.
     std::function<QString(const QString& title, const QString& filter)> openFile;
     std::function<QString(const QString& title, const QString& filter, const QString& suggestion)> saveFile;
     std::function<UnsavedAnswer(const QString& title)> unsaved;
     std::function<void(const QString& title, const QString& text)> tellProblem;
+    std::function<bool(const QString& doing)> giveUp; // a file that is being written when the window closes
 
     static FileDialogs ofWindow(QWidget* window);
 };
