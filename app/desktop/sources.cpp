@@ -3,6 +3,7 @@
 
 #include "engine/plan/plan_json.h"
 #include "ui/bridge/text.h"
+#include "ui/window/file_kind.h"
 
 #include <QFileInfo>
 
@@ -12,8 +13,7 @@ namespace stagecraft::desktop {
 
 bool namesTrace(const QString& file)
 {
-    if (file.endsWith(".plan.json")) return false;
-    return file.endsWith(".strace") || file.endsWith(".json") || file.endsWith(".json.gz") || file.endsWith(".csv");
+    return ui::fileKind(file, ui::FileKind::Plan) == ui::FileKind::Trace;
 }
 
 bool namesPreset(const QString& name)

@@ -10,7 +10,7 @@
 
 namespace stagecraft::desktop {
 
-bool namesTrace(const QString& file); // by its ending
+bool namesTrace(const QString& file); // by its content
 bool namesPreset(const QString& name);
 
 // A plan file, or the name of a preset where there is no such file.
