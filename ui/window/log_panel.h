@@ -7,6 +7,8 @@
 
 #include <QPlainTextEdit>
 
+#include <deque>
+
 namespace stagecraft::ui {
 
 class LogPanel : public QPlainTextEdit {
@@ -17,7 +19,7 @@ public:
 
     explicit LogPanel(QWidget* parent = nullptr);
 
-    void setTheme(const Theme& theme); // for lines to come
+    void setTheme(const Theme& theme);
     void say(Level level, const QString& text);
     void note(const QString& text) { say(Level::Note, text); }
     void warn(const QString& text) { say(Level::Warning, text); }
@@ -29,7 +31,15 @@ signals:
     void problemsChanged(int count);
 
 private:
+    struct Entry {
+        Level level;
+        QString time;
+        QString text;
+    };
+    void append(const Entry& entry);
+
     Theme theme_;
+    std::deque<Entry> entries_; // to write them again in another theme's colours
     int problems_ = 0;
 };
 

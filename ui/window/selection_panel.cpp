@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/window/selection_panel.h"
 
+#include "ui/lab/form.h"
+
 #include <QLabel>
 #include <QVBoxLayout>
 
@@ -13,12 +15,14 @@ SelectionPanel::SelectionPanel(QWidget* parent) : QWidget(parent), title_(new QL
     title_->setFont(bold);
     title_->setWordWrap(true);
     title_->setObjectName("selectionTitle");
-    title_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    title_->setToolTip(tr("The selected block or bubble."));
+    makeSelectable(*title_);
     lines_->setWordWrap(true);
     lines_->setObjectName("selectionLines");
+    lines_->setToolTip(tr("What is known of the selected block or bubble; the text can be selected and copied."));
     lines_->setTextFormat(Qt::RichText);
     lines_->setAlignment(Qt::AlignTop | Qt::AlignLeft);
-    lines_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    makeSelectable(*lines_);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(10, 8, 10, 8);
     layout->setSpacing(4);
@@ -43,6 +47,11 @@ void SelectionPanel::showDetails(const ItemDetails& details)
             html += QStringLiteral("<tr><td style='padding-right:10px'>%1</td><td>%2</td></tr>").arg(name.toHtmlEscaped(), value.toHtmlEscaped());
         lines_->setText(html + QStringLiteral("</table>"));
     }
+    // What a screen reader says when the text gets the focus: the same, without its form.
+    QStringList spoken;
+    for (const auto& [name, value] : details.lines) spoken << QStringLiteral("%1: %2").arg(name, value);
+    title_->setAccessibleName(title_->text());
+    lines_->setAccessibleName(spoken.isEmpty() ? tr("How to select") : spoken.join(QStringLiteral(", ")));
 }
 
 } // namespace stagecraft::ui
