@@ -42,6 +42,16 @@ void endWithoutDisplay(QtMsgType type, const QMessageLogContext&, const QString&
     std::_Exit(kFailed);
 }
 
+QtMessageHandler handlerBefore = nullptr;
+
+// Qt's offscreen platform says for every window with a least size that it cannot tell a window manager of it. There is
+// none, so nothing is wrong; all else goes the usual way.
+void withoutSizeHints(QtMsgType type, const QMessageLogContext& context, const QString& text)
+{
+    if (text == QLatin1String("This plugin does not support propagateSizeHints()")) return;
+    handlerBefore(type, context, text);
+}
+
 bool isSet(const char* name)
 {
     const char* value = std::getenv(name);
@@ -53,11 +63,22 @@ std::unique_ptr<QApplication> makeApplication(int& argc, char** argv)
     const QtMessageHandler before = qInstallMessageHandler(endWithoutDisplay);
     auto application = std::make_unique<QApplication>(argc, argv);
     qInstallMessageHandler(before);
+    if (QGuiApplication::platformName() == QLatin1String("offscreen")) handlerBefore = qInstallMessageHandler(withoutSizeHints);
     QApplication::setApplicationName("stagecraft");
     QApplication::setOrganizationName("stagecraft");
     QApplication::setApplicationDisplayName("Stagecraft");
     QApplication::setApplicationVersion(STAGECRAFT_VERSION);
     return application;
+}
+
+// A picture waits for the trace here; the window reads it beside itself, and tells in its log how that went.
+traces::Expected<void> openTrace(ui::MainWindow& window, const WindowCommand& command)
+{
+    if (command.screenshot.isEmpty()) {
+        window.files().open(command.trace);
+        return {};
+    }
+    return window.workbench().openTrace(command.trace);
 }
 
 traces::Expected<void> openWhatIsNamed(ui::MainWindow& window, const WindowCommand& command)
@@ -71,11 +92,7 @@ traces::Expected<void> openWhatIsNamed(ui::MainWindow& window, const WindowComma
     else if (auto opened = bench.document().open(name); !opened.ok()) return opened;
     else window.files().recent().add(name);
     window.log().note(file ? QObject::tr("Opened %1.").arg(name) : QObject::tr("New plan from the preset %1.").arg(name));
-    if (command.trace.isEmpty()) return {};
-    if (auto opened = bench.openTrace(command.trace); !opened.ok()) return opened;
-    window.files().recent().add(command.trace);
-    window.log().note(QObject::tr("Opened %1.").arg(command.trace));
-    return {};
+    return command.trace.isEmpty() ? traces::Expected<void>{} : openTrace(window, command);
 }
 
 // Takes the times of the run over as soon as it is finished.
@@ -109,7 +126,7 @@ int runWindow(const WindowCommand& command)
         if (command.useMeasured) useMeasuredTimes(window);
         window.startRun();
         if (picture && !window.workbench().run().active())
-            return fail(QObject::tr("the plan cannot be run: %1").arg(ui::whyNotRunnable(window.workbench().document().plan())));
+            return fail(QObject::tr("the plan cannot be run: %1").arg(window.workbench().whyNotRunnable()));
     }
     return QApplication::exec();
 }

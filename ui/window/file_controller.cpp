@@ -14,15 +14,14 @@ namespace stagecraft::ui {
 using traces::Error;
 using traces::Expected;
 
-namespace {
-
-bool isPlanFile(const QString& file) { return file.endsWith(".plan.json", Qt::CaseInsensitive); }
-
-} // namespace
-
 FileController::FileController(Workbench& workbench, QSettings& settings, FileDialogs dialogs, QObject* parent)
     : QObject(parent), workbench_(workbench), dialogs_(std::move(dialogs)), recent_(settings)
 {
+    connect(&lane_, &JobLane::busyChanged, this, &FileController::workChanged);
+    connect(&lane_, &JobLane::progressed, this, [this](double fraction) {
+        progress_ = fraction;
+        emit workChanged();
+    });
 }
 
 bool FileController::report(const Expected<void>& done, const QString& title, const QString& noteIfDone)
@@ -60,24 +59,72 @@ bool FileController::startFromPreset(const QString& name)
 
 bool FileController::openPlan()
 {
-    const QString file = dialogs_.openFile(tr("Open plan"), tr("Plans (*.plan.json);;All files (*)"));
-    return !file.isEmpty() && open(file);
+    const QString file = dialogs_.openFile(tr("Open plan"), tr("Plans (*.plan.json *.json);;All files (*)"));
+    return !file.isEmpty() && open(file, FileKind::Plan);
 }
 
 bool FileController::openTrace()
 {
     const QString file = dialogs_.openFile(tr("Open trace"), tr("Traces (*.strace *.json *.json.gz);;All files (*)"));
-    return !file.isEmpty() && open(file);
+    return !file.isEmpty() && open(file, FileKind::Trace);
 }
 
-bool FileController::open(const QString& file)
+bool FileController::open(const QString& file, FileKind hint)
 {
-    const bool plan = isPlanFile(file) || !(file.endsWith(".strace") || file.endsWith(".json") || file.endsWith(".gz"));
-    if (plan && !mayDiscard()) return false;
     if (!QFileInfo::exists(file)) recent_.remove(file);
-    const Expected<void> opened = plan ? workbench_.document().open(file) : workbench_.openTrace(file);
+    return fileKind(file, hint) == FileKind::Plan ? openPlanFile(file) : readTrace(file);
+}
+
+bool FileController::openPlanFile(const QString& file)
+{
+    if (!mayDiscard()) return false;
+    const Expected<void> opened = workbench_.document().open(file);
     if (opened.ok()) recent_.add(file);
-    return report(opened, plan ? tr("Open plan") : tr("Open trace"), tr("Opened %1.").arg(file));
+    return report(opened, tr("Open plan"), tr("Opened %1.").arg(file));
+}
+
+bool FileController::begin(Work kind, const QString& file, JobLane::Work job)
+{
+    const QString title = kind == Work::Read ? tr("Open trace") : tr("Export");
+    if (busy()) return report(Error{fromQt(tr("%1 is still at work; wait for it, or cancel it under Run").arg(doing_))}, title, {});
+    kind_ = kind;
+    doing_ = (kind == Work::Read ? tr("reading %1") : tr("writing %1")).arg(QFileInfo(file).fileName());
+    progress_ = 0;
+    lane_.start(std::move(job));
+    return true;
+}
+
+bool FileController::readTrace(const QString& file)
+{
+    if (workbench_.run().active()) return report(workbench_.whyNoOtherTrace(), tr("Open trace"), {});
+    return begin(Work::Read, file, [this, file](JobControl& control) -> JobLane::Delivery {
+        auto trace = std::make_shared<Expected<traces::Trace>>(traces::loadTrace(fromQt(file), [&control](double fraction) {
+            control.report(fraction);
+            return !control.cancelled();
+        }));
+        return [this, file, trace] { showTrace(file, std::move(*trace)); };
+    });
+}
+
+void FileController::showTrace(const QString& file, Expected<traces::Trace> trace)
+{
+    const Expected<void> shown = trace.ok() ? workbench_.showTrace(std::move(trace).value(), file) : Expected<void>(trace.error());
+    if (shown.ok()) recent_.add(file);
+    report(shown, tr("Open trace"), tr("Opened %1.").arg(file));
+}
+
+void FileController::cancel()
+{
+    if (!busy()) return;
+    lane_.cancel();
+    emit note(tr("Cancelled: %1.").arg(doing_));
+}
+
+bool FileController::mayClose()
+{
+    if (busy() && kind_ == Work::Write && !dialogs_.giveUp(doing_)) return false;
+    cancel();
+    return true;
 }
 
 bool FileController::save()
@@ -106,7 +153,7 @@ bool FileController::exportPicture(PictureExtent extent, const Theme& theme, con
     const QString file = dialogs_.saveFile(extent == PictureExtent::Whole ? tr("Export the whole timeline") : tr("Export the timeline as shown"),
                                            tr("PNG picture (*.png);;SVG drawing (*.svg);;PDF document (*.pdf)"), suggestedName(".png"));
     if (file.isEmpty()) return false;
-    return report(writePicture(file, extent, theme, folded), tr("Export"), tr("Wrote %1.").arg(file));
+    return writePicture(file, extent, theme, folded);
 }
 
 bool FileController::exportTrace()
@@ -116,13 +163,28 @@ bool FileController::exportTrace()
                                               "(*.csv);;Stagecraft trace (*.strace)"),
                                            suggestedName(".json"));
     if (file.isEmpty()) return false;
-    return report(writeTrace(file), tr("Export"), tr("Wrote %1.").arg(file));
+    return writeTrace(file);
 }
 
-Expected<void> FileController::writePicture(const QString& file, PictureExtent extent, const Theme& theme, const FoldedRanks& folded) const
+bool FileController::write(const QString& file, std::function<Expected<void>(JobControl&)> writing)
+{
+    return begin(Work::Write, file, [this, file, writing = std::move(writing)](JobControl& control) -> JobLane::Delivery {
+        const Expected<void> written = writing(control);
+        return [this, file, written] { report(written, tr("Export"), tr("Wrote %1.").arg(file)); };
+    });
+}
+
+// What a run still adds to is copied: another thread is going to read it.
+std::shared_ptr<const traces::Trace> FileController::atRest(const std::shared_ptr<const traces::Trace>& trace) const
+{
+    const bool grows = workbench_.run().active() && trace == workbench_.run().trace();
+    return grows ? std::make_shared<const traces::Trace>(*trace) : trace;
+}
+
+bool FileController::writePicture(const QString& file, PictureExtent extent, const Theme& theme, const FoldedRanks& folded)
 {
     const TimelineScene& scene = workbench_.scene();
-    if (scene.empty()) return Error{"there is no timeline to draw yet"};
+    if (scene.empty()) return report(Error{"there is no timeline to draw yet"}, tr("Export"), {});
     ExportOptions options;
     options.theme = theme;
     options.arrangement = scene.arrangement();
@@ -131,16 +193,23 @@ Expected<void> FileController::writePicture(const QString& file, PictureExtent e
         const TimeRange& range = scene.axis().range();
         options.range = traces::Interval{range.first(), range.last()};
     }
-    return exportTimeline(scene.sources(), options, file);
+    std::vector<TraceSource> sources = scene.sources();
+    for (TraceSource& source : sources) source.trace = atRest(source.trace);
+    return write(file, [sources, options, file](JobControl&) { return exportTimeline(sources, options, file); });
 }
 
-Expected<void> FileController::writeTrace(const QString& file) const
+bool FileController::writeTrace(const QString& file)
 {
     // What a run or a file gave is worth more than what can be simulated again; unless only the simulation is shown.
     const bool other = workbench_.other() && workbench_.view() != ViewKind::SimulatedOnly;
-    const std::shared_ptr<const traces::Trace>& trace = other ? workbench_.other() : workbench_.simulation().simulation().trace;
-    if (!trace) return Error{"there is no trace to write yet"};
-    return traces::saveTrace(*trace, fromQt(file));
+    const std::shared_ptr<const traces::Trace>& chosen = other ? workbench_.other() : workbench_.simulation().simulation().trace;
+    if (!chosen) return report(Error{"there is no trace to write yet"}, tr("Export"), {});
+    return write(file, [trace = atRest(chosen), file](JobControl& control) {
+        return traces::saveTrace(*trace, fromQt(file), [&control](double fraction) {
+            control.report(fraction);
+            return !control.cancelled();
+        });
+    });
 }
 
 } // namespace stagecraft::ui

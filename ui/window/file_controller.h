@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Everything of the File menu: plans, traces, exports. Asks through FileDialogs, tells what it did through note().
+// Everything of the File menu: plans, traces, exports. Asks through FileDialogs, tells what it did through note(), and keeps
+// long reading and writing off the GUI thread.
 #pragma once
 
+#include "ui/bridge/background_job.h"
 #include "ui/theme/theme.h"
 #include "ui/timeline/lane_layout.h"
 #include "ui/window/file_dialogs.h"
+#include "ui/window/file_kind.h"
 #include "ui/window/recent_files.h"
 
 #include "traces/base/expected.h"
+#include "traces/store/trace.h"
 
 #include <QObject>
 #include <QString>
+
+#include <functional>
+#include <memory>
 
 class QSettings;
 
@@ -34,28 +41,51 @@ public:
 
     bool startFromPreset(const QString& name);
     bool openPlan();
-    bool open(const QString& file); // a plan or a trace, by its name's ending
     bool save();
     bool saveAs();
-    bool openTrace();
 
+    // Traces are read, and everything is exported, beside the window, one at a time: these tell whether the work has begun;
+    // note() or problem() tells how it ended.
+    bool openTrace();
+    bool open(const QString& file, FileKind hint = FileKind::Trace); // a plan or a trace, by its content; a plan at once
     bool exportPicture(PictureExtent extent, const Theme& theme, const FoldedRanks& folded);
     bool exportTrace(); // Chrome JSON, CSV, own journal
-    // The same without asking; an error names the file.
-    traces::Expected<void> writePicture(const QString& file, PictureExtent extent, const Theme& theme, const FoldedRanks& folded) const;
-    traces::Expected<void> writeTrace(const QString& file) const;
+    // The same without asking for the file.
+    bool writePicture(const QString& file, PictureExtent extent, const Theme& theme, const FoldedRanks& folded);
+    bool writeTrace(const QString& file);
+
+    [[nodiscard]] bool busy() const { return lane_.busy(); }
+    [[nodiscard]] const QString& doing() const { return doing_; } // "reading big.strace"
+    [[nodiscard]] double progress() const { return progress_; }   // 0..1
+    void cancel(); // nothing is shown, and no file made
+    // False where the user wants to wait for a file that is being written.
+    bool mayClose();
 
 signals:
     void note(const QString& text);
     void problem(const QString& text);
+    void workChanged(); // busy(), doing() or progress()
 
 private:
+    enum class Work { Read, Write };
+
     bool report(const traces::Expected<void>& done, const QString& title, const QString& noteIfDone);
+    bool openPlanFile(const QString& file);
+    bool readTrace(const QString& file);
+    void showTrace(const QString& file, traces::Expected<traces::Trace> trace);
+    // `job` runs in another thread.
+    bool begin(Work kind, const QString& file, JobLane::Work job);
+    bool write(const QString& file, std::function<traces::Expected<void>(JobControl&)> writing);
+    [[nodiscard]] std::shared_ptr<const traces::Trace> atRest(const std::shared_ptr<const traces::Trace>& trace) const;
     [[nodiscard]] QString suggestedName(const QString& ending) const;
 
     Workbench& workbench_;
     FileDialogs dialogs_;
     RecentFiles recent_;
+    QString doing_;
+    double progress_ = 0;
+    Work kind_ = Work::Read;
+    JobLane lane_; // last: its thread ends before what its jobs use
 };
 
 } // namespace stagecraft::ui

@@ -38,9 +38,15 @@ namespace {
 
 constexpr const char* kGeometryKey = "window/geometry";
 constexpr const char* kStateKey = "window/state";
+constexpr const char* kCentreKey = "window/centre";
+constexpr const char* kFoldedKey = "window/folded";
 constexpr const char* kThemeKey = "theme";
 constexpr const char* kCommandKey = "engineCommand";
 constexpr int kStateVersion = 1; // of the docks; raise when they change
+const QList<int> kCentreShares{3, 1}; // timeline, memory
+
+// As a sentence: messages end with or without a stop of their own.
+QString sentence(const QString& text) { return text.endsWith('.') || text.endsWith('?') || text.endsWith('!') ? text : text + '.'; }
 
 } // namespace
 
@@ -54,7 +60,7 @@ MainWindow::MainWindow(QSettings& settings, const WindowOptions& options)
     setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
     setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
 
-    runBar_ = new RunBar(*workbench_, *actions_);
+    runBar_ = new RunBar(*workbench_, *files_, *actions_);
     addToolBar(Qt::TopToolBarArea, runBar_);
     setCentralWidget(buildCentre());
     buildDocks();
@@ -65,6 +71,7 @@ MainWindow::MainWindow(QSettings& settings, const WindowOptions& options)
     connectWorkbench();
     connectTimeline();
 
+    fillRunsMenu();
     const bool darkKept = settings_.value(kThemeKey).toString() == themeText(ThemeKind::Dark);
     setTheme(options.theme.value_or(darkKept ? ThemeKind::Dark : ThemeKind::Light));
     lab_->runSection().setEngineCommand(settings_.value(kCommandKey).toString());
@@ -83,7 +90,8 @@ QWidget* MainWindow::buildCentre()
     timeline_ = new TimelineWidget(scene);
     timeline_->setObjectName("timeline");
     timeline_->setEmptyText(tr("Nothing to show yet"),
-                            tr("Choose a plan on the left, or open one with Ctrl+O; its simulated timeline appears here."));
+                            tr("Choose a plan under Lab on the left, or open one with Ctrl+O: its simulated timeline appears here. "
+                               "Ctrl+T opens a trace that was written earlier. Why a plan has no timeline stands in the lab and in the log."));
     memory_ = new MemoryPlot(scene);
     memory_->setMinimumHeight(130); // below it the curves cannot be told apart
     banner_ = new QLabel;
@@ -92,20 +100,19 @@ QWidget* MainWindow::buildCentre()
     banner_->setWordWrap(true);
     banner_->hide();
 
-    auto* splitter = new QSplitter(Qt::Vertical);
-    splitter->setObjectName("centreSplitter");
-    splitter->addWidget(timeline_);
-    splitter->addWidget(memory_);
-    splitter->setStretchFactor(0, 3);
-    splitter->setStretchFactor(1, 1);
-    splitter->setChildrenCollapsible(false);
+    centre_ = new QSplitter(Qt::Vertical);
+    centre_->setObjectName("centreSplitter");
+    centre_->addWidget(timeline_);
+    centre_->addWidget(memory_);
+    for (int i = 0; i < kCentreShares.size(); ++i) centre_->setStretchFactor(i, kCentreShares[i]);
+    centre_->setChildrenCollapsible(false);
     auto* centre = new QWidget;
     auto* layout = new QVBoxLayout(centre);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->setSpacing(0);
     layout->addWidget(banner_);
     layout->addWidget(overview_);
-    layout->addWidget(splitter, 1);
+    layout->addWidget(centre_, 1);
     return centre;
 }
 
@@ -115,7 +122,7 @@ QDockWidget* MainWindow::addDock(const QString& title, const char* name, QWidget
     dock->setObjectName(name);
     dock->setWidget(content);
     addDockWidget(area, dock);
-    dock->toggleViewAction()->setToolTip(tr("Shows or hides this panel."));
+    WindowActions::explain(*dock->toggleViewAction(), tr("Shows or hides this panel."));
     actions_->panelMenu->addAction(dock->toggleViewAction());
     return dock;
 }
@@ -149,9 +156,13 @@ void MainWindow::arrangeDocks()
     place(lossDock_, Qt::BottomDockWidgetArea);
     splitDockWidget(logDock_, lossDock_, Qt::Horizontal);
     lossDock_->setVisible(workbench_->run().lastLoss().has_value()); // comes with the first loss
-    resizeDocks({labDock_, figuresDock_}, {300, 340}, Qt::Horizontal);
+    resizeDocks({labDock_, figuresDock_}, {320, 340}, Qt::Horizontal); // less cuts off the lab's tables
     resizeDocks({figuresDock_, selectionDock_}, {470, 190}, Qt::Vertical);
     resizeDocks({logDock_}, {90}, Qt::Vertical);
+    lab_->setFoldedSections({});
+    QList<int> heights;
+    for (const int share : kCentreShares) heights << share * centre_->height();
+    centre_->setSizes(heights); // they are made to fit
 }
 
 void MainWindow::buildStatusBar()
@@ -172,6 +183,8 @@ void MainWindow::fillPresetMenu()
 {
     for (const engine::PresetPlan& preset : engine::presetPlans()) {
         QAction* action = actions_->presetMenu->addAction(toQt(preset.name));
+        const traces::Expected<engine::Plan> plan = engine::readPlan(preset.json);
+        WindowActions::explain(*action, plan.ok() ? toQt(plan.value().description) : toQt(plan.error().message));
         connect(action, &QAction::triggered, this, [this, name = toQt(preset.name)] { files_->startFromPreset(name); });
     }
 }
@@ -182,15 +195,32 @@ void MainWindow::fillRecentMenu()
     menu.clear();
     for (const QString& file : files_->recent().files()) {
         QAction* action = menu.addAction(QFileInfo(file).fileName());
-        action->setToolTip(file);
-        action->setStatusTip(file);
+        WindowActions::explain(*action, file);
         connect(action, &QAction::triggered, this, [this, file] { files_->open(file); }, Qt::QueuedConnection);
     }
     menu.setEnabled(!menu.isEmpty());
     if (menu.isEmpty()) return;
     menu.addSeparator();
     QAction* clear = menu.addAction(tr("&Clear list"));
+    WindowActions::explain(*clear, tr("Forgets these names; the files stay."));
     connect(clear, &QAction::triggered, this, [this] { files_->recent().clear(); }, Qt::QueuedConnection);
+}
+
+void MainWindow::fillRunsMenu()
+{
+    QMenu& menu = *actions_->runsMenu;
+    menu.clear();
+    const std::vector<KeptRun>& runs = workbench_->runs();
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        QAction* action = menu.addAction(runs[i].label);
+        action->setCheckable(true);
+        action->setChecked(runs[i].trace == workbench_->other());
+        action->setEnabled(!workbench_->run().active());
+        WindowActions::explain(*action, tr("Shows the trace of this run beside the simulated one."));
+        // queued: the menu is filled anew by what this changes
+        connect(action, &QAction::triggered, this, [this, i] { workbench_->showRun(i); }, Qt::QueuedConnection);
+    }
+    menu.setEnabled(!runs.empty());
 }
 
 void MainWindow::connectActions()
@@ -218,8 +248,12 @@ void MainWindow::connectActions()
     on(actions_->back, [&axis] { axis.back(); });
     on(actions_->forward, [&axis] { axis.forward(); });
     connect(actions_->follow, &QAction::toggled, timeline_, &TimelineWidget::setFollowing);
-    on(actions_->light, [this] { setTheme(ThemeKind::Light); });
-    on(actions_->dark, [this] { setTheme(ThemeKind::Dark); });
+    const auto choose = [this](ThemeKind kind) { // a theme of the command line is for once, this one for good
+        setTheme(kind);
+        settings_.setValue(kThemeKey, themeText(kind));
+    };
+    on(actions_->light, [choose] { choose(ThemeKind::Light); });
+    on(actions_->dark, [choose] { choose(ThemeKind::Dark); });
     on(actions_->resetLayout, [this] { arrangeDocks(); });
     on(actions_->run, [this] { startRun(); });
     on(actions_->pause, [this] {
@@ -232,7 +266,10 @@ void MainWindow::connectActions()
         const traces::Expected<void> done = workbench_->useMeasuredCosts();
         if (!done.ok()) log_->problem(toQt(done.error().message));
     });
-    on(actions_->cancelSimulation, [this] { workbench_->simulation().cancel(); });
+    on(actions_->cancelWork, [this] {
+        workbench_->simulation().cancel();
+        files_->cancel();
+    });
     on(actions_->engineCommand, [this] {
         labDock_->show();
         auto* field = lab_->findChild<QWidget*>("engineCommand");
@@ -261,10 +298,16 @@ void MainWindow::connectWorkbench()
     connect(&bench.simulation(), &SimulationController::changed, this, &MainWindow::refreshFigures);
     connect(&bench.simulation(), &SimulationController::problemChanged, this, &MainWindow::showProblem);
     connect(&bench.simulation(), &SimulationController::busyChanged, this, &MainWindow::refreshActions);
+    connect(&bench.simulation(), &SimulationController::busyChanged, this, &MainWindow::refreshFigures); // marks them as old
     connect(&bench, &Workbench::viewChanged, this, &MainWindow::refreshActions);
     connect(&bench, &Workbench::viewChanged, this, &MainWindow::refreshFigures);
     connect(&bench, &Workbench::otherChanged, this, &MainWindow::refreshActions);
     connect(&bench, &Workbench::otherChanged, this, &MainWindow::refreshFigures);
+    connect(&bench, &Workbench::otherChanged, this, &MainWindow::fillRunsMenu);
+    connect(&bench, &Workbench::runsChanged, this, &MainWindow::fillRunsMenu);
+    connect(&bench, &Workbench::runDropped, this, [this](const QString& label) {
+        log_->note(tr("No longer kept, for only the last %1 runs are: %2.").arg(Workbench::kMostRuns).arg(label));
+    });
     connect(&bench.scene(), &TimelineScene::sourcesChanged, this, &MainWindow::refreshFigures);
 
     connect(&run, &RunController::started, this, [this] {
@@ -291,6 +334,7 @@ void MainWindow::connectWorkbench()
     connect(&run, &RunController::note, log_, &LogPanel::note);
     connect(files_, &FileController::note, log_, &LogPanel::note);
     connect(files_, &FileController::problem, log_, &LogPanel::problem);
+    connect(files_, &FileController::workChanged, this, &MainWindow::showFileWork);
     connect(&files_->recent(), &RecentFiles::changed, this, &MainWindow::fillRecentMenu);
     connect(log_, &LogPanel::problemsChanged, this,
             [this](int count) { logDock_->setWindowTitle(tr("Problems and log (%n)", nullptr, count)); });
@@ -341,7 +385,6 @@ void MainWindow::setTheme(ThemeKind kind)
     log_->setTheme(theme_);
     actions_->setTheme(theme_);
     setWindowIcon(icon(Symbol::Program, theme_));
-    settings_.setValue(kThemeKey, themeText(kind));
 }
 
 void MainWindow::setEngineCommand(const QString& prefix)
@@ -366,7 +409,17 @@ void MainWindow::showRunState()
     }
     actions_->pause->setText(state == SessionState::Paused ? tr("Res&ume") : tr("&Pause"));
     actions_->stop->setText(state == SessionState::Stopping ? tr("Force &stop") : tr("&Stop"));
+    fillRunsMenu();
     refreshActions();
+}
+
+void MainWindow::showFileWork()
+{
+    if (files_->busy() != fileWork_) {
+        fileWork_ = files_->busy();
+        refreshActions();
+    }
+    runBar_->refresh();
 }
 
 void MainWindow::refreshFigures()
@@ -387,14 +440,20 @@ void MainWindow::refreshActions()
 {
     const Workbench& bench = *workbench_;
     const RunController& run = bench.run();
-    const QString obstacle = whyNotRunnable(bench.document().plan());
+    const QString& obstacle = bench.whyNotRunnable();
     WindowActions::setAvailable(*actions_->run, !run.active() && obstacle.isEmpty(), run.active() ? tr("A run is going on.") : obstacle);
     const bool mayPause = run.state() == SessionState::Running || run.state() == SessionState::Paused;
     WindowActions::setAvailable(*actions_->pause, mayPause, tr("Nothing runs that could be paused."));
     WindowActions::setAvailable(*actions_->stop, run.active(), tr("Nothing runs."));
     const QString noCosts = bench.whyNoMeasuredCosts();
     WindowActions::setAvailable(*actions_->useMeasured, noCosts.isEmpty(), noCosts);
-    WindowActions::setAvailable(*actions_->cancelSimulation, bench.simulation().busy(), tr("No simulation is at work."));
+    WindowActions::setAvailable(*actions_->cancelWork, bench.simulation().busy() || files_->busy(),
+                                tr("No simulation is at work, and no file is read or written."));
+    const QString atWork = files_->busy() ? tr("%1: wait for it, or cancel it.").arg(files_->doing()) : QString();
+    for (QAction* action : {actions_->exportShown, actions_->exportWhole, actions_->exportTrace})
+        WindowActions::setAvailable(*action, !files_->busy(), atWork);
+    WindowActions::setAvailable(*actions_->openTrace, !files_->busy() && !run.active(), run.active() ? tr("A run is going on.") : atWork);
+    WindowActions::setAvailable(*actions_->follow, bench.scene().growing(), tr("No run adds to the timeline."));
     WindowActions::setAvailable(*actions_->closeTrace, bench.other() && !run.active(), tr("There is no trace beside the simulated one, or it still grows."));
     for (QAction* view : actions_->views->actions()) {
         view->setChecked(view->data().toInt() == static_cast<int>(bench.view()));
@@ -412,7 +471,9 @@ void MainWindow::showTitle()
 void MainWindow::showProblem()
 {
     const QString& problem = workbench_->simulation().problem();
-    banner_->setText(problem.isEmpty() ? QString() : tr("Not simulated: %1. The timeline shows the last plan that could be.").arg(problem));
+    QString text = sentence(tr("Not simulated: %1").arg(problem));
+    if (workbench_->simulation().simulation().trace && workbench_->simulatedSource()) text += ' ' + tr("The timeline shows the last plan that could be.");
+    banner_->setText(problem.isEmpty() ? QString() : text);
     banner_->setVisible(!problem.isEmpty());
     refreshActions();
 }
@@ -423,16 +484,21 @@ void MainWindow::restore()
     if (geometry.isEmpty() || !restoreGeometry(geometry)) resize(1280, 800);
     const QByteArray state = settings_.value(kStateKey).toByteArray();
     if (!state.isEmpty()) restoreState(state, kStateVersion);
+    const QByteArray centre = settings_.value(kCentreKey).toByteArray();
+    if (!centre.isEmpty()) centre_->restoreState(centre);
+    lab_->setFoldedSections(settings_.value(kFoldedKey).toStringList());
 }
 
 void MainWindow::closeEvent(QCloseEvent* event)
 {
-    if (!files_->mayDiscard()) {
+    if (!files_->mayDiscard() || !files_->mayClose()) {
         event->ignore();
         return;
     }
     settings_.setValue(kGeometryKey, saveGeometry());
     settings_.setValue(kStateKey, saveState(kStateVersion));
+    settings_.setValue(kCentreKey, centre_->saveState());
+    settings_.setValue(kFoldedKey, lab_->foldedSections());
     workbench_->run().session().shutDown(); // ends beside the last events of the window; the destructor waits for it
     event->accept();
 }

@@ -27,6 +27,7 @@
 class QDockWidget;
 class QSettings;
 class QLabel;
+class QSplitter;
 
 namespace stagecraft::ui {
 
@@ -79,11 +80,13 @@ private:
     void connectTimeline();
     void fillPresetMenu();
     void fillRecentMenu();
+    void fillRunsMenu();
     void restore();
 
     void showTitle();
     void showProblem();
     void showRunState();
+    void showFileWork();
     void refreshFigures();
     void refreshActions();
     void setEngineCommand(const QString& prefix);
@@ -101,6 +104,7 @@ private:
     OverviewStrip* overview_ = nullptr;
     TimelineWidget* timeline_ = nullptr;
     MemoryPlot* memory_ = nullptr;
+    QSplitter* centre_ = nullptr; // timeline above memory
     QLabel* banner_ = nullptr;
     SelectionPanel* selection_ = nullptr;
     FiguresPanel* figures_ = nullptr;
@@ -114,6 +118,7 @@ private:
     QLabel* traceLabel_ = nullptr;
     QLabel* clockLabel_ = nullptr;
     int stepsSeen_ = 0; // of the run, to do things once a step
+    bool fileWork_ = false; // as the actions know it
 };
 
 } // namespace stagecraft::ui

@@ -3,6 +3,7 @@
 
 #include "ui/bridge/text.h"
 #include "ui/lab/form.h"
+#include "ui/window/file_controller.h"
 #include "ui/window/window_actions.h"
 #include "ui/window/workbench.h"
 
@@ -16,8 +17,8 @@ namespace stagecraft::ui {
 
 using engine::SessionState;
 
-RunBar::RunBar(Workbench& workbench, WindowActions& actions, QWidget* parent)
-    : QToolBar(parent), workbench_(workbench), actions_(actions), status_(new QLabel), progress_(new QProgressBar),
+RunBar::RunBar(Workbench& workbench, const FileController& files, const WindowActions& actions, QWidget* parent)
+    : QToolBar(parent), workbench_(workbench), files_(files), status_(new QLabel), progress_(new QProgressBar),
       view_(new QComboBox)
 {
     setObjectName("runBar");
@@ -26,14 +27,13 @@ RunBar::RunBar(Workbench& workbench, WindowActions& actions, QWidget* parent)
     setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
     setIconSize({16, 16});
 
-    for (QAction* action : {actions.run, actions.pause, actions.stop}) addAction(action);
-    for (QAction* action : {actions.run, actions.pause, actions.stop}) widgetForAction(action)->setFocusPolicy(Qt::TabFocus);
+    for (QAction* action : {actions.run, actions.pause, actions.stop}) addButton(*action);
 
     progress_->setObjectName("runProgress");
     progress_->setRange(0, 1000);
     progress_->setTextVisible(false);
     progress_->setFixedSize(120, 8);
-    describe(*progress_, tr("Progress"), tr("How much of the run, or of a long simulation, is done."));
+    describe(*progress_, tr("Progress"), tr("How much is done of the run, or of the file that is read or written."));
     status_->setObjectName("runStatus");
     status_->setContentsMargins(8, 0, 8, 0);
     status_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
@@ -42,10 +42,15 @@ RunBar::RunBar(Workbench& workbench, WindowActions& actions, QWidget* parent)
     addWidget(progress_);
     addWidget(status_);
 
-    addAction(actions.useMeasured);
-    widgetForAction(actions.useMeasured)->setFocusPolicy(Qt::TabFocus);
-    addAction(actions.follow);
-    widgetForAction(actions.follow)->setFocusPolicy(Qt::TabFocus);
+    // Only while there is something to cancel: the action itself stays in the menu.
+    auto* cancel = new QToolButton;
+    cancel->setObjectName("cancelButton");
+    cancel->setFocusPolicy(Qt::TabFocus);
+    cancel->setText(tr("Cancel"));
+    describe(*cancel, tr("Cancel"), actions.cancelWork->statusTip());
+    connect(cancel, &QToolButton::clicked, actions.cancelWork, &QAction::trigger);
+    cancel_ = addWidget(cancel);
+    addButton(*actions.useMeasured);
     auto* viewLabel = new QLabel(tr("View"));
     viewLabel->setBuddy(view_);
     viewLabel->setContentsMargins(8, 0, 4, 0);
@@ -61,16 +66,28 @@ RunBar::RunBar(Workbench& workbench, WindowActions& actions, QWidget* parent)
             [this] { workbench_.setView(static_cast<ViewKind>(view_->currentData().toInt())); });
 }
 
-QString RunBar::statusText() const
+QToolButton& RunBar::addButton(QAction& action)
+{
+    addAction(&action);
+    auto* button = qobject_cast<QToolButton*>(widgetForAction(&action));
+    button->setFocusPolicy(Qt::TabFocus);
+    // The button's name follows what the action says at the moment: Pause, Resume.
+    const auto name = [button, &action] { button->setAccessibleName(action.text().remove('&')); };
+    name();
+    connect(&action, &QAction::changed, button, name);
+    return *button;
+}
+
+QStringList RunBar::runParts() const
 {
     const RunController& run = workbench_.run();
-    if (workbench_.simulation().busy()) return tr("simulating…");
     QStringList parts;
     const QString mode = toQt(engine::runModeText(run.plan().run.mode));
     switch (run.state()) {
     case SessionState::Idle: {
-        const QString obstacle = whyNotRunnable(workbench_.document().plan());
-        return obstacle.isEmpty() ? tr("simulated; ready to run (%1)").arg(toQt(engine::runModeText(workbench_.document().plan().run.mode))) : obstacle;
+        const QString& obstacle = workbench_.whyNotRunnable();
+        parts << (obstacle.isEmpty() ? tr("ready to run (%1)").arg(toQt(engine::runModeText(workbench_.document().plan().run.mode))) : obstacle);
+        return parts;
     }
     case SessionState::Preparing: parts << tr("preparing (%1)").arg(mode); break;
     case SessionState::Running: parts << tr("running (%1)").arg(mode); break;
@@ -85,23 +102,42 @@ QString RunBar::statusText() const
     if (const auto loss = run.lastLoss()) parts << tr("loss %1").arg(*loss, 0, 'g', 5);
     if (run.result() && run.result()->gradientCheck != engine::GradientCheck::Off)
         parts << tr("gradients: %1").arg(toQt(engine::gradientCheckText(run.result()->gradientCheck)));
+    return parts;
+}
+
+QString RunBar::statusText() const
+{
+    QStringList parts;
+    if (files_.busy()) parts << tr("%1…").arg(files_.doing());
+    if (workbench_.simulation().busy()) parts << tr("simulating… (shown until then: the plan before)");
+    // A run that goes on comes first: it is what the bar is about.
+    parts = workbench_.run().active() ? runParts() + parts : parts + runParts();
     return parts.join(QStringLiteral(" · "));
+}
+
+void RunBar::showProgress()
+{
+    const RunController& run = workbench_.run();
+    const bool simulating = workbench_.simulation().busy();
+    const bool unknown = simulating && !run.active() && !files_.busy(); // a simulation does not tell how far it is
+    progress_->setRange(0, unknown ? 0 : 1000);
+    const double done = run.active()     ? run.progress()
+                        : files_.busy() ? files_.progress()
+                        : run.state() == SessionState::Finished ? 1
+                                                                : run.progress();
+    progress_->setValue(static_cast<int>(done * 1000));
+    progress_->setEnabled(run.active() || simulating || files_.busy());
+    cancel_->setVisible(simulating || files_.busy());
 }
 
 void RunBar::refresh()
 {
-    const RunController& run = workbench_.run();
     const QString text = statusText();
     if (text != status_->text()) {
         status_->setText(text);
         status_->setToolTip(text);
     }
-    const bool simulating = workbench_.simulation().busy();
-    progress_->setVisible(true);
-    if (simulating) progress_->setRange(0, 0);
-    else progress_->setRange(0, 1000);
-    progress_->setValue(run.state() == SessionState::Finished ? 1000 : static_cast<int>(run.progress() * 1000));
-    progress_->setEnabled(run.active() || simulating);
+    showProgress();
 
     const QSignalBlocker quiet(view_);
     view_->setCurrentIndex(view_->findData(static_cast<int>(workbench_.view())));

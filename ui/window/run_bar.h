@@ -1,37 +1,44 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The bar on top: run, pause, stop; what the run is doing, its step and loss; how the traces are shown.
+// The bar on top: run, pause, stop; what the run is doing, its step and loss, and what is at work beside it, with a button
+// that cancels that; how the traces are shown.
 #pragma once
 
 #include "ui/theme/theme.h"
 
+#include <QStringList>
 #include <QToolBar>
 
 class QComboBox;
 class QLabel;
 class QProgressBar;
-class QPushButton;
+class QToolButton;
 
 namespace stagecraft::ui {
 
-struct WindowActions;
+class FileController;
 class Workbench;
+struct WindowActions;
 
 class RunBar : public QToolBar {
     Q_OBJECT
 public:
-    // Both must outlive the bar.
-    RunBar(Workbench& workbench, WindowActions& actions, QWidget* parent = nullptr);
+    // All must outlive the bar.
+    RunBar(Workbench& workbench, const FileController& files, const WindowActions& actions, QWidget* parent = nullptr);
 
-    void refresh(); // after anything about the run, the plan or the view changed
+    void refresh(); // after anything about the run, the plan, the view or the work beside it changed
 
 private:
+    QToolButton& addButton(QAction& action);
+    [[nodiscard]] QStringList runParts() const;
     [[nodiscard]] QString statusText() const;
+    void showProgress();
 
     Workbench& workbench_;
-    WindowActions& actions_;
+    const FileController& files_;
     QLabel* status_;
     QProgressBar* progress_;
+    QAction* cancel_; // the button's place in the bar
     QComboBox* view_;
 };
 

@@ -7,6 +7,7 @@
 #include <QDateTime>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace stagecraft::ui {
 
@@ -31,6 +32,7 @@ QString placeOf(const engine::FailureMessage& failure)
 
 RunController::RunController(QObject* parent) : QObject(parent)
 {
+    connect(&session_, &WorkerSession::begun, this, &RunController::begin);
     connect(&session_, &WorkerSession::recordsArrived, this, &RunController::take);
     connect(&session_, &WorkerSession::stateChanged, this, &RunController::stateChanged);
     connect(&session_, &WorkerSession::progressed, this, [this](const QString& text, double fraction) {
@@ -60,19 +62,25 @@ Expected<void> RunController::start(const engine::Plan& plan)
     if (session_.active()) return Error{"a run is going on; stop it before the next one starts"};
     const QString obstacle = whyNotRunnable(plan);
     if (!obstacle.isEmpty()) return Error{fromQt(obstacle)};
-    plan_ = plan;
+    next_ = plan;
+    if (Expected<void> accepted = session_.start(plan); !accepted.ok()) return accepted;
+    emit started();
+    return {};
+}
+
+// Not in start(): the session has first to hand over what the last run left.
+void RunController::begin()
+{
+    plan_ = next_;
     startedAt_ = QDateTime::currentDateTime().toString("yyyy-MM-dd HH:mm");
     trace_ = std::make_shared<traces::Trace>();
-    trace_->info.label = plan.run.mode == engine::RunMode::Emulated ? traces::TraceLabel::Emulated : traces::TraceLabel::Measured;
-    trace_->info.ranks = plan.pipeline.ranks;
+    trace_->info.label = plan_.run.mode == engine::RunMode::Emulated ? traces::TraceLabel::Emulated : traces::TraceLabel::Measured;
+    trace_->info.ranks = plan_.pipeline.ranks;
     result_.reset();
     failure_.reset();
     progressText_.clear();
     progress_ = 0;
     misfits_ = 0;
-    Expected<void> accepted = session_.start(plan);
-    emit started();
-    return accepted;
 }
 
 void RunController::take(const std::vector<traces::Record>& records)
@@ -109,11 +117,37 @@ QString whyNotRunnable(const engine::Plan& plan)
     return sound.ok() ? QString() : toQt(sound.error().message);
 }
 
-Expected<engine::Plan> withMeasuredCosts(engine::Plan plan, const engine::RunResult& result, const QString& from)
+namespace {
+
+std::string layersText(const engine::Plan& plan)
 {
-    if (static_cast<int>(result.measuredCosts.size()) != plan.stages())
-        return Error{fmt::format("the run had {} stages, the plan has {}; run the plan as it is now first",
-                                 result.measuredCosts.size(), plan.stages())};
+    const Expected<engine::Partition> partition = partitionOf(plan);
+    return partition.ok() ? fmt::format("{}", fmt::join(partition.value(), ", ")) : "none that fit";
+}
+
+// How the plan differs from the one that ran in what decides over the time of a stage; empty: in nothing.
+std::string measuredOtherwise(const engine::Plan& ran, const engine::Plan& plan)
+{
+    if (ran.stages() != plan.stages()) return fmt::format("the run had {} stages, the plan has {}", ran.stages(), plan.stages());
+    if (ran.pipeline.chunks != plan.pipeline.chunks)
+        return fmt::format("the run had {} chunks per rank, the plan has {}", ran.pipeline.chunks, plan.pipeline.chunks);
+    if (ran.model.microbatchRows != plan.model.microbatchRows)
+        return fmt::format("the run had micro-batches of {} rows, the plan has {}", ran.model.microbatchRows, plan.model.microbatchRows);
+    if (ran.model != plan.model) return "the run trained another model than the plan's";
+    const std::string ranLayers = layersText(ran);
+    const std::string layers = layersText(plan);
+    if (ranLayers != layers) return fmt::format("the run had {} layers per stage, the plan has {}", ranLayers, layers);
+    return {};
+}
+
+} // namespace
+
+Expected<engine::Plan> withMeasuredCosts(engine::Plan plan, const engine::Plan& ran, const engine::RunResult& result, const QString& from)
+{
+    std::string difference = measuredOtherwise(ran, plan);
+    if (difference.empty() && static_cast<int>(result.measuredCosts.size()) != plan.stages())
+        difference = fmt::format("the run measured {} stages, the plan has {}", result.measuredCosts.size(), plan.stages());
+    if (!difference.empty()) return Error{difference + "; run the plan as it is now first"};
     plan.costs.source = engine::CostSource::Measured;
     plan.costs.measured = result.measuredCosts;
     plan.costs.measuredFrom = fromQt(from);

@@ -56,9 +56,11 @@ signals:
     void warning(const QString& text); // for the log
 
 private:
+    void begin();
     void take(const std::vector<traces::Record>& records);
 
     WorkerSession session_;
+    engine::Plan next_; // being started
     std::shared_ptr<traces::Trace> trace_;
     engine::Plan plan_;
     QString startedAt_;
@@ -72,7 +74,9 @@ private:
 // Why this plan cannot be run, or empty.
 QString whyNotRunnable(const engine::Plan& plan);
 
-// The plan with what a run measured as its costs. An error where the run had another number of stages.
-traces::Expected<engine::Plan> withMeasuredCosts(engine::Plan plan, const engine::RunResult& result, const QString& from);
+// The plan with what a run of `ran` measured as its costs. An error where that says nothing about this plan's stages: they
+// hold other layers, or their micro-batches have another number of rows.
+traces::Expected<engine::Plan> withMeasuredCosts(engine::Plan plan, const engine::Plan& ran, const engine::RunResult& result,
+                                                 const QString& from);
 
 } // namespace stagecraft::ui

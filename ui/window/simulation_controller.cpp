@@ -19,14 +19,15 @@ bool simulateAlike(const engine::Plan& a, const engine::Plan& b)
 
 } // namespace
 
-Expected<Simulation> simulatePlan(const engine::Plan& plan)
+Expected<Simulation> simulatePlan(const engine::Plan& plan, const std::stop_token& stop)
 {
     const Expected<engine::Schedule> schedule = scheduleOf(plan);
     if (!schedule.ok()) return schedule.error();
     Expected<engine::CostTable> costs = costsOf(plan);
     if (!costs.ok()) return costs.error();
-    Expected<traces::Trace> trace = engine::simulate(schedule.value(), costs.value());
+    Expected<traces::Trace> trace = engine::simulate(schedule.value(), costs.value(), stop);
     if (!trace.ok()) return trace.error();
+    if (stop.stop_requested()) return traces::Error{"the simulation was stopped"};
     Expected<traces::StepFigures> figures = traces::stepFigures(trace.value(), traces::Step{0});
     if (!figures.ok()) return figures.error();
     traces::Trace& made = trace.value();
@@ -53,7 +54,7 @@ void SimulationController::setPlan(const engine::Plan& plan)
         take(simulatePlan(plan));
         return;
     }
-    job_.start([plan](JobControl&) { return simulatePlan(plan); },
+    job_.start([plan](const JobControl& control) { return simulatePlan(plan, control.stopToken()); },
                [this](Expected<Simulation> result) { take(std::move(result)); });
 }
 

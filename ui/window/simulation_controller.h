@@ -18,6 +18,7 @@
 
 #include <memory>
 #include <optional>
+#include <stop_token>
 
 namespace stagecraft::ui {
 
@@ -27,8 +28,8 @@ struct Simulation {
     engine::CostTable costs;
 };
 
-// Schedule, costs, simulation and figures of a plan; any thread.
-traces::Expected<Simulation> simulatePlan(const engine::Plan& plan);
+// Schedule, costs, simulation and figures of a plan; any thread. An error when another thread asked for a stop.
+traces::Expected<Simulation> simulatePlan(const engine::Plan& plan, const std::stop_token& stop = {});
 
 class SimulationController : public QObject {
     Q_OBJECT

@@ -21,37 +21,39 @@ QAction* WindowActions::add(QMenu& menu, const QString& text, const QKeySequence
 {
     QAction* action = menu.addAction(text);
     action->setShortcut(key);
-    action->setProperty(kTipProperty, tip);
-    setAvailable(*action, true, {});
+    explain(*action, tip);
     all_.push_back(action);
     return action;
+}
+
+void WindowActions::explain(QAction& action, const QString& tip)
+{
+    action.setProperty(kTipProperty, tip);
+    setAvailable(action, action.isEnabled(), {});
 }
 
 void WindowActions::setAvailable(QAction& action, bool available, const QString& reasonIfNot)
 {
     action.setEnabled(available);
     QString tip = action.property(kTipProperty).toString();
-    action.setStatusTip(available ? tip : reasonIfNot);
+    action.setStatusTip(available || reasonIfNot.isEmpty() ? tip : reasonIfNot);
     if (!action.shortcut().isEmpty()) tip += QStringLiteral(" (%1)").arg(action.shortcut().toString(QKeySequence::NativeText));
-    action.setToolTip(available ? tip : tip + "\n\n" + reasonIfNot);
+    action.setToolTip(available || reasonIfNot.isEmpty() ? tip : tip + "\n\n" + reasonIfNot);
 }
 
-WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack) : window_(window)
+WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack)
 {
     QMenuBar& bar = *window.menuBar();
     QMenu& file = *bar.addMenu(tr("&File"));
-    file.setToolTipsVisible(true);
     presetMenu = file.addMenu(tr("&New from preset"));
-    presetMenu->setToolTipsVisible(true);
     open = add(file, tr("&Open plan…"), QKeySequence::Open, tr("Opens a plan file."));
     recentMenu = file.addMenu(tr("Open &recent"));
     save = add(file, tr("&Save plan"), QKeySequence::Save, tr("Writes the plan to its file."));
     saveAs = add(file, tr("Save plan &as…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S), tr("Writes the plan to another file."));
     file.addSeparator();
     openTrace = add(file, tr("Open &trace…"), QKeySequence(Qt::CTRL | Qt::Key_T), tr("Shows a trace that was written earlier."));
-    closeTrace = add(file, tr("&Close trace"), QKeySequence(Qt::CTRL | Qt::Key_W), tr("Removes the measured or opened trace from the timeline."));
+    closeTrace = add(file, tr("&Close trace"), QKeySequence(Qt::CTRL | Qt::Key_W), tr("Removes the measured or opened trace from the timeline; runs stay under View > Runs."));
     QMenu& exports = *file.addMenu(tr("&Export"));
-    exports.setToolTipsVisible(true);
     exportShown = add(exports, tr("Timeline as &shown…"), QKeySequence(Qt::CTRL | Qt::Key_E), tr("Draws what the timeline shows now into a PNG, SVG or PDF file."));
     exportWhole = add(exports, tr("&Whole timeline…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_E), tr("Draws all of the timeline into a PNG, SVG or PDF file."));
     exportTrace = add(exports, tr("&Trace…"), {}, tr("Writes the trace as Chrome JSON (for Perfetto), as a CSV table or as a Stagecraft trace."));
@@ -63,13 +65,14 @@ WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack) : window_(w
     redo = stack.createRedoAction(&window, tr("&Redo"));
     undo->setShortcut(QKeySequence::Undo);
     redo->setShortcut(QKeySequence::Redo);
+    explain(*undo, tr("Takes the last change of the plan back."));
+    explain(*redo, tr("Makes the change again that was taken back."));
     for (QAction* action : {undo, redo}) {
         edit.addAction(action);
         all_.push_back(action);
     }
 
     QMenu& view = *bar.addMenu(tr("&View"));
-    view.setToolTipsVisible(true);
     views = new QActionGroup(&window);
     const auto addView = [&](const QString& text, Qt::Key key, const QString& tip, ViewKind kind) {
         QAction* action = add(view, text, QKeySequence(Qt::CTRL | key), tip);
@@ -90,6 +93,7 @@ WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack) : window_(w
     follow = add(view, tr("Fo&llow"), QKeySequence(Qt::CTRL | Qt::Key_L), tr("Keeps the newest moment of a live run in sight."));
     follow->setCheckable(true);
     view.addSeparator();
+    runsMenu = view.addMenu(tr("&Runs"));
     panelMenu = view.addMenu(tr("&Panels"));
     QMenu& theme = *view.addMenu(tr("&Theme"));
     light = add(theme, tr("&Light"), {}, tr("Dark on light."));
@@ -102,14 +106,14 @@ WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack) : window_(w
     resetLayout = add(view, tr("&Reset panels"), {}, tr("Puts all panels back where they were at first."));
 
     QMenu& runMenu = *bar.addMenu(tr("&Run"));
-    runMenu.setToolTipsVisible(true);
     run = add(runMenu, tr("&Run"), QKeySequence(Qt::Key_F5), tr("Really trains the plan's model on this schedule."));
     pause = add(runMenu, tr("&Pause"), QKeySequence(Qt::Key_F6), tr("Halts every rank between two actions; nothing is lost."));
     stop = add(runMenu, tr("&Stop"), QKeySequence(Qt::SHIFT | Qt::Key_F5), tr("Ends the run; what it did until now stays."));
     runMenu.addSeparator();
     useMeasured = add(runMenu, tr("&Use measured times"), QKeySequence(Qt::CTRL | Qt::Key_M),
                       tr("Takes the run's measured times over as the plan's costs and lays the new simulation over the run."));
-    cancelSimulation = add(runMenu, tr("&Cancel simulation"), {}, tr("Gives up a long simulation; the last one stays."));
+    cancelWork = add(runMenu, tr("&Cancel simulation or file"), {},
+                     tr("Gives up a long simulation, or a file that is being read or written; what was there before stays."));
     runMenu.addSeparator();
     engineCommand = add(runMenu, tr("&Engine command…"), {}, tr("Goes to the field that says which engine runs, here or on another host."));
 
@@ -123,8 +127,9 @@ WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack) : window_(w
         {open, "open"}, {save, "save"}, {saveAs, "saveAs"}, {openTrace, "openTrace"}, {closeTrace, "closeTrace"},
         {exportShown, "exportShown"}, {exportWhole, "exportWhole"}, {exportTrace, "exportTrace"}, {quit, "quit"},
         {undo, "undo"}, {redo, "redo"}, {fitAll, "fitAll"}, {follow, "follow"}, {light, "light"}, {dark, "dark"},
-        {run, "run"}, {pause, "pause"}, {stop, "stop"}, {useMeasured, "useMeasured"}, {keyboard, "keyboard"}};
+        {cancelWork, "cancelWork"}, {run, "run"}, {pause, "pause"}, {stop, "stop"}, {useMeasured, "useMeasured"}, {keyboard, "keyboard"}};
     for (const auto& [action, name] : names) action->setObjectName(name);
+    for (QMenu* menu : bar.findChildren<QMenu*>()) menu->setToolTipsVisible(true);
 }
 
 void WindowActions::setTheme(const Theme& theme)

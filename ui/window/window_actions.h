@@ -22,6 +22,8 @@ struct WindowActions {
     WindowActions(QMainWindow& window, QUndoStack& undo);
 
     void setTheme(const Theme& theme); // icons
+    // One sentence about the action, with its key added in the tooltip; kept for setAvailable().
+    static void explain(QAction& action, const QString& tip);
     // Enables an action, or disables it with the reason in its tooltip.
     static void setAvailable(QAction& action, bool available, const QString& reasonIfNot);
     // All commands with a key, for the keyboard help: what they do, and the key.
@@ -46,6 +48,7 @@ struct WindowActions {
     QAction* zoomOut;
     QAction* back;
     QAction* forward;
+    QMenu* runsMenu;
     QMenu* panelMenu;
     QAction* light;
     QAction* dark;
@@ -55,7 +58,7 @@ struct WindowActions {
     QAction* stop;
     QAction* useMeasured;
     QAction* follow;
-    QAction* cancelSimulation;
+    QAction* cancelWork; // simulation, reading, writing
     QAction* engineCommand;
     QAction* keyboard;
     QAction* about;
@@ -63,7 +66,6 @@ struct WindowActions {
 
 private:
     QAction* add(QMenu& menu, const QString& text, const QKeySequence& key, const QString& tip);
-    QMainWindow& window_;
     std::vector<QAction*> all_;
 };
 

@@ -6,18 +6,25 @@
 
 #include <QFileInfo>
 
+#include <algorithm>
+
 namespace stagecraft::ui {
 
 using traces::Error;
 using traces::Expected;
 
-Workbench::Workbench(QObject* parent) : QObject(parent)
+Workbench::Workbench(QObject* parent) : QObject(parent), obstacle_(ui::whyNotRunnable(document_.plan()))
 {
-    connect(&document_, &PlanDocument::changed, this, [this] { simulation_.setPlan(document_.plan()); });
+    connect(&document_, &PlanDocument::changed, this, [this] {
+        obstacle_ = ui::whyNotRunnable(document_.plan());
+        simulation_.setPlan(document_.plan());
+    });
     connect(&simulation_, &SimulationController::changed, this, &Workbench::updateSources);
     connect(&simulation_, &SimulationController::problemChanged, this, &Workbench::updateSources);
     connect(&run_, &RunController::started, this, [this] {
-        if (view_ == ViewKind::SimulatedOnly) view_ = ViewKind::Stacked;
+        // The run is to be seen beside its simulation, whatever was looked at alone before.
+        if (view_ != ViewKind::Overlaid) view_ = ViewKind::Stacked;
+        keepRun();
         setOther(run_.trace(), {});
         emit viewChanged();
     });
@@ -62,36 +69,77 @@ void Workbench::updateSources()
     }
     if (other_ && view_ != ViewKind::SimulatedOnly) {
         otherSource_ = static_cast<int>(sources.size());
-        sources.push_back({other_, otherFile_.isEmpty() ? QString() : tr("%1: %2").arg(toQt(labelText(other_->info.label)), QFileInfo(otherFile_).fileName()),
-                           otherIsRun() && run_.active()});
+        sources.push_back({other_, otherLabel(), otherIsRun() && run_.active()});
     }
     scene_.setSources(std::move(sources), view_ == ViewKind::Overlaid ? Arrangement::Overlaid : Arrangement::Stacked);
 }
 
+QString Workbench::otherLabel() const
+{
+    const QString label = toQt(labelText(other_->info.label));
+    if (!otherFile_.isEmpty()) return tr("%1: %2").arg(label, QFileInfo(otherFile_).fileName());
+    if (otherIsRun()) return {}; // by its own title
+    const auto kept = std::find_if(runs_.begin(), runs_.end(), [this](const KeptRun& run) { return run.trace == other_; });
+    return kept == runs_.end() ? QString() : tr("%1: %2").arg(label, kept->label);
+}
+
+void Workbench::keepRun()
+{
+    std::erase_if(runs_, [](const KeptRun& run) { return run.trace->sliceCount() == 0; }); // it never came to anything
+    runs_.insert(runs_.begin(), {run_.trace(), run_.label()});
+    if (runs_.size() > kMostRuns) {
+        const QString oldest = runs_.back().label;
+        runs_.pop_back();
+        emit runDropped(oldest);
+    }
+    emit runsChanged();
+}
+
+void Workbench::showRun(std::size_t index)
+{
+    if (run_.active() || index >= runs_.size()) return;
+    if (view_ != ViewKind::Overlaid) view_ = ViewKind::Stacked;
+    setOther(runs_[index].trace, {});
+    emit viewChanged();
+}
+
 Expected<void> Workbench::startRun() { return run_.start(document_.plan()); }
+
+Expected<void> Workbench::whyNoOtherTrace() const
+{
+    if (run_.active()) return Error{"a run is going on; stop it before another trace is opened"};
+    return {};
+}
+
+Expected<void> Workbench::showTrace(traces::Trace trace, const QString& file)
+{
+    if (Expected<void> free = whyNoOtherTrace(); !free.ok()) return free;
+    view_ = ViewKind::OtherOnly;
+    setOther(std::make_shared<const traces::Trace>(std::move(trace)), file);
+    emit viewChanged();
+    return {};
+}
 
 Expected<void> Workbench::openTrace(const QString& file)
 {
-    if (run_.active()) return Error{"a run is going on; stop it before another trace is opened"};
     Expected<traces::Trace> trace = traces::loadTrace(fromQt(file));
     if (!trace.ok()) return trace.error();
-    view_ = ViewKind::OtherOnly;
-    setOther(std::make_shared<const traces::Trace>(std::move(trace).value()), file);
-    emit viewChanged();
-    return {};
+    return showTrace(std::move(trace).value(), file);
 }
 
 void Workbench::closeOther()
 {
     if (!other_ || run_.active()) return;
+    view_ = ViewKind::Stacked;
     setOther(nullptr, {});
+    emit viewChanged();
 }
 
 QString Workbench::whyNoMeasuredCosts() const
 {
     if (run_.active()) return tr("The run is still going on.");
     if (!run_.result()) return tr("There is no finished run whose times could be used.");
-    const Expected<engine::Plan> plan = withMeasuredCosts(document_.plan(), *run_.result(), run_.label());
+    const Expected<engine::Plan> plan = withMeasuredCosts(document_.plan(), run_.plan(), *run_.result(), run_.label());
     return plan.ok() ? QString() : toQt(plan.error().message);
 }
 
@@ -99,7 +147,7 @@ Expected<void> Workbench::useMeasuredCosts()
 {
     const QString obstacle = whyNoMeasuredCosts();
     if (!obstacle.isEmpty()) return Error{fromQt(obstacle)};
-    Expected<engine::Plan> plan = withMeasuredCosts(document_.plan(), *run_.result(), run_.label());
+    Expected<engine::Plan> plan = withMeasuredCosts(document_.plan(), run_.plan(), *run_.result(), run_.label());
     if (!plan.ok()) return plan.error();
     document_.edit(std::move(plan).value(), tr("measured costs"), "measured");
     if (otherIsRun()) setView(ViewKind::Overlaid);

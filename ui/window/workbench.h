@@ -17,10 +17,16 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace stagecraft::ui {
 
 enum class ViewKind : std::uint8_t { Stacked, Overlaid, SimulatedOnly, OtherOnly };
+
+struct KeptRun {
+    std::shared_ptr<const traces::Trace> trace;
+    QString label; // RunController::label()
+};
 
 class Workbench : public QObject {
     Q_OBJECT
@@ -36,10 +42,15 @@ public:
     [[nodiscard]] TimelineScene& scene() { return scene_; }
     [[nodiscard]] const TimelineScene& scene() const { return scene_; }
 
-    // The trace beside the simulated one: of the last run, or opened from a file. Null when there is none.
+    // The trace beside the simulated one: of a run, or opened from a file. Null when there is none.
     [[nodiscard]] const std::shared_ptr<const traces::Trace>& other() const { return other_; }
-    [[nodiscard]] bool otherIsRun() const { return other_ && otherFile_.isEmpty(); }
+    [[nodiscard]] bool otherIsRun() const { return other_ && other_ == run_.trace(); } // the newest run's
     [[nodiscard]] const QString& otherFile() const { return otherFile_; }
+
+    // The last runs, newest first: what another run or an opened trace takes the place of can be shown again.
+    static constexpr std::size_t kMostRuns = 5;
+    [[nodiscard]] const std::vector<KeptRun>& runs() const { return runs_; }
+    void showRun(std::size_t index); // into runs(); nothing while a run goes on
 
     [[nodiscard]] ViewKind view() const { return view_; }
     void setView(ViewKind view);
@@ -48,9 +59,13 @@ public:
     [[nodiscard]] std::optional<int> simulatedSource() const { return simulatedSource_; }
     [[nodiscard]] std::optional<int> otherSource() const { return otherSource_; }
 
+    // Why the plan cannot be run, or empty. Found out once for each plan.
+    [[nodiscard]] const QString& whyNotRunnable() const { return obstacle_; }
     traces::Expected<void> startRun();
-    // Loads a trace to look at; it takes the place of the last run's.
-    traces::Expected<void> openTrace(const QString& file);
+    // Shows a trace alone that was read from a file. An error during a run.
+    traces::Expected<void> showTrace(traces::Trace trace, const QString& file);
+    traces::Expected<void> openTrace(const QString& file); // reads it here and now, which may take long
+    [[nodiscard]] traces::Expected<void> whyNoOtherTrace() const;
     void closeOther();
 
     // Why the last run's times cannot be taken over as costs; empty: they can.
@@ -60,17 +75,23 @@ public:
 signals:
     void viewChanged();
     void otherChanged(); // another trace beside the simulated one, or none
+    void runsChanged();
+    void runDropped(const QString& label); // it was the oldest of too many
 
 private:
     void updateSources();
     void setOther(std::shared_ptr<const traces::Trace> trace, const QString& file);
+    void keepRun();
+    [[nodiscard]] QString otherLabel() const;
 
     PlanDocument document_;
     SimulationController simulation_;
     RunController run_;
     TimelineScene scene_;
     std::shared_ptr<const traces::Trace> other_;
-    QString otherFile_;
+    QString otherFile_; // empty: of a run
+    std::vector<KeptRun> runs_;
+    QString obstacle_;
     ViewKind view_ = ViewKind::Stacked;
     std::optional<int> simulatedSource_;
     std::optional<int> otherSource_;

@@ -11,8 +11,11 @@
 #include <QSettings>
 #include <QSignalSpy>
 #include <QTemporaryDir>
+#include <QTest>
 
 #include <gmock/gmock.h>
+
+#include <algorithm>
 
 namespace stagecraft::ui {
 namespace {
@@ -32,7 +35,21 @@ protected:
                     ++asked;
                     return answer;
                 },
-                .tellProblem = [this](const QString&, const QString& text) { told << text; }};
+                .tellProblem = [this](const QString&, const QString& text) { told << text; },
+                .giveUp = [this](const QString&) { return givesUp; }};
+    }
+    // What the call has begun, to its end.
+    bool done(bool begun)
+    {
+        return begun && QTest::qWaitFor([this] { return !files.busy(); }, 60'000);
+    }
+    void openLarge()
+    {
+        engine::Plan plan;
+        plan.pipeline.ranks = 16;
+        plan.pipeline.microbatches = 1000;
+        bench.document().startFrom(plan);
+        ASSERT_TRUE(QTest::qWaitFor([this] { return !bench.simulation().busy(); }, 60'000));
     }
     void edit()
     {
@@ -53,6 +70,7 @@ protected:
     QString suggested;
     UnsavedAnswer answer = UnsavedAnswer::Cancel;
     int asked = 0;
+    bool givesUp = false;
     QStringList told;
     FileController files{bench, settings, answers()};
 };
@@ -104,24 +122,49 @@ TEST_F(FileControllerTest, TellsWhyAFileCannotBeOpenedAndForgetsItsName)
     EXPECT_TRUE(files.recent().files().isEmpty());
 }
 
-TEST_F(FileControllerTest, OpensPlansAndTracesByTheirNames)
+TEST_F(FileControllerTest, OpensPlansAndTraces)
 {
     chosen = folder.filePath("a.plan.json");
     ASSERT_TRUE(files.saveAs());
     const QString trace = folder.filePath("a.strace");
-    ASSERT_TRUE(files.writeTrace(trace).ok());
-    ASSERT_TRUE(files.open(trace));
+    ASSERT_TRUE(done(files.writeTrace(trace)));
+    ASSERT_TRUE(done(files.open(trace)));
     EXPECT_EQ(bench.otherFile(), trace);
     ASSERT_TRUE(files.open(folder.filePath("a.plan.json")));
     EXPECT_EQ(bench.document().file(), folder.filePath("a.plan.json"));
     EXPECT_EQ(files.recent().files().size(), 2);
 }
 
+TEST_F(FileControllerTest, OpensWhatItWroteWhateverItsName)
+{
+    chosen = folder.filePath("mine.json");
+    ASSERT_TRUE(files.saveAs());
+    const engine::Plan mine = bench.document().plan();
+    const QString trace = folder.filePath("trace.json");
+    ASSERT_TRUE(done(files.writeTrace(trace)));
+    ASSERT_TRUE(files.startFromPreset("mlp"));
+    ASSERT_TRUE(files.openPlan()); // chosen
+    EXPECT_EQ(bench.document().plan(), mine);
+    ASSERT_TRUE(files.startFromPreset("mlp"));
+    ASSERT_TRUE(files.open(chosen)) << "from the list of recent files";
+    EXPECT_EQ(bench.document().plan(), mine);
+    chosen = trace;
+    ASSERT_TRUE(done(files.openPlan())) << "a trace, though a plan was asked for";
+    EXPECT_EQ(bench.otherFile(), trace);
+    EXPECT_TRUE(told.isEmpty()) << told.join('\n').toStdString();
+
+    const QString table = folder.filePath("table.csv");
+    ASSERT_TRUE(done(files.writeTrace(table)));
+    ASSERT_TRUE(done(files.open(table)));
+    ASSERT_EQ(told.size(), 1);
+    EXPECT_TRUE(told.front().contains("CSV is written only")) << told.front().toStdString();
+}
+
 TEST_F(FileControllerTest, WritesATraceInEveryForm)
 {
     for (const char* name : {"a.json", "a.json.gz", "a.csv", "a.strace"}) {
         chosen = folder.filePath(name);
-        EXPECT_TRUE(files.exportTrace()) << name;
+        EXPECT_TRUE(done(files.exportTrace())) << name;
         EXPECT_GT(QFile(chosen).size(), 200) << name;
     }
     EXPECT_TRUE(contentOf(folder.filePath("a.json")).contains("traceEvents"));
@@ -129,7 +172,7 @@ TEST_F(FileControllerTest, WritesATraceInEveryForm)
     EXPECT_EQ(traces::loadTrace(fromQt(folder.filePath("a.strace"))).value().sliceCount(),
               bench.simulation().simulation().trace->sliceCount());
     chosen = folder.filePath("a.wrong");
-    EXPECT_FALSE(files.exportTrace());
+    EXPECT_TRUE(done(files.exportTrace()));
     ASSERT_EQ(told.size(), 1);
     EXPECT_TRUE(told.front().contains(".csv")) << told.front().toStdString();
 }
@@ -139,17 +182,84 @@ TEST_F(FileControllerTest, DrawsTheTimelineInEveryForm)
     const Theme theme = Theme::of(ThemeKind::Light);
     for (const char* name : {"a.png", "a.svg", "a.pdf"}) {
         chosen = folder.filePath(name);
-        EXPECT_TRUE(files.exportPicture(PictureExtent::Whole, theme, {})) << name;
+        EXPECT_TRUE(done(files.exportPicture(PictureExtent::Whole, theme, {}))) << name;
     }
     EXPECT_GT(QImage(folder.filePath("a.png")).width(), 1000);
     EXPECT_TRUE(contentOf(folder.filePath("a.svg")).contains("<svg"));
     EXPECT_TRUE(contentOf(folder.filePath("a.pdf")).startsWith("%PDF"));
     bench.scene().axis().setRange({0, 1000}); // a part of it is another picture
     chosen = folder.filePath("part.png");
-    EXPECT_TRUE(files.exportPicture(PictureExtent::AsShown, theme, {}));
+    EXPECT_TRUE(done(files.exportPicture(PictureExtent::AsShown, theme, {})));
     EXPECT_NE(contentOf(chosen), contentOf(folder.filePath("a.png")));
     chosen = folder.filePath("a.bmp2");
-    EXPECT_FALSE(files.exportPicture(PictureExtent::Whole, theme, {}));
+    EXPECT_TRUE(done(files.exportPicture(PictureExtent::Whole, theme, {})));
+    EXPECT_EQ(told.size(), 1);
+}
+
+TEST_F(FileControllerTest, ReadsAndWritesBesideTheWindowOneAtATime)
+{
+    openLarge();
+    QSignalSpy note(&files, &FileController::note);
+    double least = 2;
+    double most = 0;
+    QObject::connect(&files, &FileController::workChanged, &files, [&] {
+        if (!files.busy()) return;
+        least = std::min(least, files.progress());
+        most = std::max(most, files.progress());
+    });
+    const QString file = folder.filePath("large.json");
+    ASSERT_TRUE(files.writeTrace(file));
+    EXPECT_TRUE(files.busy()) << "the call does not wait";
+    EXPECT_TRUE(files.doing().contains("large.json"));
+    EXPECT_FALSE(QFile::exists(file));
+    EXPECT_FALSE(files.writeTrace(folder.filePath("other.json"))) << "one at a time";
+    ASSERT_EQ(told.size(), 1);
+    EXPECT_TRUE(told.front().contains("large.json")) << told.front().toStdString();
+    ASSERT_TRUE(done(true));
+    EXPECT_EQ(note.size(), 1);
+    EXPECT_TRUE(QFile::exists(file));
+    EXPECT_LT(least, 0.5) << "the progress is told on the way";
+    EXPECT_GT(most, 0.5);
+    EXPECT_LE(most, 1);
+
+    least = 2;
+    most = 0;
+    ASSERT_TRUE(files.open(file));
+    EXPECT_FALSE(bench.other());
+    ASSERT_TRUE(done(true));
+    EXPECT_EQ(bench.other()->sliceCount(), bench.simulation().simulation().trace->sliceCount());
+    EXPECT_LT(least, 0.5);
+    EXPECT_GT(most, 0.5);
+}
+
+TEST_F(FileControllerTest, CancelsWithoutAFileOrATrace)
+{
+    openLarge();
+    const QString file = folder.filePath("kept.strace");
+    ASSERT_TRUE(done(files.writeTrace(file)));
+    ASSERT_TRUE(files.writeTrace(folder.filePath("cancelled.json")));
+    files.cancel();
+    EXPECT_FALSE(files.busy());
+    ASSERT_TRUE(files.open(file));
+    files.cancel();
+    chosen = folder.filePath("after.csv"); // its turn comes when the others have ended
+    ASSERT_TRUE(done(files.exportTrace()));
+    EXPECT_FALSE(QFile::exists(folder.filePath("cancelled.json")));
+    EXPECT_TRUE(QFile::exists(chosen));
+    EXPECT_FALSE(bench.other());
+    EXPECT_TRUE(told.isEmpty()) << told.join('\n').toStdString();
+}
+
+TEST_F(FileControllerTest, AsksBeforeAFileThatIsBeingWrittenIsGivenUp)
+{
+    openLarge();
+    EXPECT_TRUE(files.mayClose()) << "nothing is at work";
+    ASSERT_TRUE(files.writeTrace(folder.filePath("large.json")));
+    EXPECT_FALSE(files.mayClose());
+    EXPECT_TRUE(files.busy());
+    givesUp = true;
+    EXPECT_TRUE(files.mayClose());
+    EXPECT_FALSE(files.busy());
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 
 #include "engine/plan/plan_json.h"
 #include "ui/bridge/text.h"
+#include "ui/lab/fold_box.h"
 #include "ui/timeline/timeline_widget.h"
 #include "ui/window/figures_panel.h"
 #include "ui/window/keyboard_help.h"
@@ -17,14 +18,20 @@
 #include <QComboBox>
 #include <QDockWidget>
 #include <QElapsedTimer>
+#include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenuBar>
+#include <QProgressBar>
 #include <QSettings>
 #include <QSignalSpy>
 #include <QSpinBox>
+#include <QSplitter>
+#include <QStyleOptionComboBox>
+#include <QTableView>
 #include <QTemporaryDir>
 #include <QTest>
+#include <QToolBar>
 #include <QToolButton>
 
 #include <gmock/gmock.h>
@@ -41,7 +48,7 @@ class MainWindowTest : public testing::Test {
 protected:
     MainWindowTest() { openWindow(); }
 
-    void openWindow()
+    void openWindow(std::optional<ThemeKind> theme = {})
     {
         FileDialogs dialogs{.openFile = [this](const QString&, const QString&) { return chosen; },
                             .saveFile = [this](const QString&, const QString&, const QString&) { return chosen; },
@@ -49,8 +56,9 @@ protected:
                                 ++asked;
                                 return answer;
                             },
-                            .tellProblem = [this](const QString&, const QString& text) { told << text; }};
-        window = std::make_unique<MainWindow>(settings, WindowOptions{.programFolder = "/nowhere", .theme = {}, .dialogs = dialogs});
+                            .tellProblem = [this](const QString&, const QString& text) { told << text; },
+                            .giveUp = [](const QString&) { return true; }};
+        window = std::make_unique<MainWindow>(settings, WindowOptions{.programFolder = "/nowhere", .theme = theme, .dialogs = dialogs});
         window->show();
         the<QLineEdit>("engineCommand").setText(STAGECRAFT_FAKE_WORKER);
     }
@@ -84,6 +92,27 @@ protected:
         ASSERT_TRUE(waitFor(state));
     }
     QString statusText() { return the<QLabel>("runStatus").text(); }
+
+    // Every command of a menu and of the menus in it says more than its text, and the menu shows it. Qt gives an action its
+    // text for a tooltip where it has none.
+    int expectExplained(const QMenu& menu)
+    {
+        int count = 0;
+        EXPECT_TRUE(menu.toolTipsVisible()) << menu.title().toStdString();
+        for (const QAction* action : menu.actions()) {
+            if (action->isSeparator()) continue;
+            if (action->menu()) {
+                count += expectExplained(*action->menu());
+                continue;
+            }
+            ++count;
+            QString text = action->text();
+            text.remove('&').remove(QStringLiteral("…"));
+            EXPECT_GT(action->toolTip().size(), text.size() + 3) << text.toStdString() << ": " << action->toolTip().toStdString();
+            EXPECT_FALSE(action->statusTip().isEmpty()) << text.toStdString();
+        }
+        return count;
+    }
 
     QTemporaryDir folder;
     QSettings settings{folder.filePath("settings.ini"), QSettings::IniFormat};
@@ -303,20 +332,125 @@ TEST_F(MainWindowTest, OpensAndSavesThroughTheMenuAndRemembersTheFiles)
 TEST_F(MainWindowTest, ExportsFromTheMenu)
 {
     openPlan("hello", "hello");
-    for (const char* name : {"a.png", "a.svg", "a.pdf"}) {
+    const auto writes = [&](QAction* action, const char* name, qint64 least) {
         chosen = folder.filePath(name);
-        press(window->actions().exportShown);
-        EXPECT_GT(QFile(chosen).size(), 500) << name;
-    }
-    chosen = folder.filePath("whole.png");
-    press(window->actions().exportWhole);
-    EXPECT_GT(QFile(chosen).size(), 500);
-    for (const char* name : {"a.json", "a.csv"}) {
-        chosen = folder.filePath(name);
-        press(window->actions().exportTrace);
-        EXPECT_GT(QFile(chosen).size(), 200) << name;
-    }
+        press(action);
+        EXPECT_FALSE(action->isEnabled()) << "one at a time";
+        ASSERT_TRUE(QTest::qWaitFor([&] { return !window->files().busy(); }));
+        EXPECT_GT(QFile(chosen).size(), least) << name;
+    };
+    for (const char* name : {"a.png", "a.svg", "a.pdf"}) writes(window->actions().exportShown, name, 500);
+    writes(window->actions().exportWhole, "whole.png", 500);
+    for (const char* name : {"a.json", "a.csv"}) writes(window->actions().exportTrace, name, 200);
     EXPECT_TRUE(told.isEmpty()) << told.join("\n").toStdString();
+}
+
+TEST_F(MainWindowTest, ShowsWhatIsAtWorkBesideTheRunAndCancelsIt)
+{
+    runUntil("hold", SessionState::Running);
+    EXPECT_FALSE(the<QToolButton>("cancelButton").isVisible());
+    auto* progress = window->findChild<QProgressBar*>("runProgress");
+    ASSERT_TRUE(QTest::qWaitFor([&] { return progress->value() == 500; })); // what the fake worker says
+    the<QSpinBox>("microbatches").setValue(100'000); // is simulated beside the window
+    ASSERT_TRUE(window->workbench().simulation().busy());
+    EXPECT_TRUE(statusText().contains("running")) << statusText().toStdString();
+    EXPECT_TRUE(statusText().contains("step 1 of 2")) << statusText().toStdString();
+    EXPECT_TRUE(statusText().contains("simulating"));
+    EXPECT_EQ(progress->maximum(), 1000);
+    EXPECT_EQ(progress->value(), 500);
+    ASSERT_TRUE(QTest::qWaitFor([&] { return the<QToolButton>("cancelButton").isVisible(); })) << "once the bar has its new layout";
+    the<QToolButton>("cancelButton").click();
+    EXPECT_FALSE(window->workbench().simulation().busy());
+    EXPECT_TRUE(QTest::qWaitFor([&] { return !the<QToolButton>("cancelButton").isVisible(); }));
+    EXPECT_TRUE(the<QLabel>("banner").text().contains("cancelled"));
+    EXPECT_TRUE(statusText().contains("running"));
+}
+
+TEST_F(MainWindowTest, SaysInASentenceWhyThereIsNoTimeline)
+{
+    engine::Plan plan = engine::presetPlan("hello").value();
+    plan.pipeline.chunks = 3; // 1F1B has one
+    window->workbench().document().startFrom(plan); // the first plan: nothing was simulated yet
+    const QString first = the<QLabel>("banner").text();
+    EXPECT_FALSE(first.isEmpty());
+    EXPECT_FALSE(first.contains("..")) << first.toStdString();
+    EXPECT_FALSE(first.contains("timeline")) << "there is none: " << first.toStdString();
+    openPlan("hello", "hello");
+    EXPECT_TRUE(the<QLabel>("banner").isHidden());
+    window->workbench().document().startFrom(plan);
+    EXPECT_TRUE(the<QLabel>("banner").text().contains("The timeline shows"));
+    openPlan("twelve-layers", "twelve-layers");
+    the<QSpinBox>("microbatches").setValue(100'000);
+    ASSERT_TRUE(window->workbench().simulation().busy());
+    press(window->actions().cancelWork);
+    EXPECT_FALSE(the<QLabel>("banner").text().contains("..")) << the<QLabel>("banner").text().toStdString();
+}
+
+TEST_F(MainWindowTest, ShowsAnEarlierRunFromTheMenu)
+{
+    EXPECT_FALSE(window->actions().runsMenu->isEnabled());
+    runUntil("hello", SessionState::Finished);
+    const auto first = window->workbench().run().trace();
+    runUntil("hello", SessionState::Finished);
+    const QList<QAction*> runs = window->actions().runsMenu->actions();
+    ASSERT_EQ(runs.size(), 2);
+    EXPECT_TRUE(runs[0]->isChecked());
+    press(runs[1]);
+    ASSERT_TRUE(QTest::qWaitFor([&] { return window->workbench().other() == first; }));
+    EXPECT_TRUE(window->actions().runsMenu->actions()[1]->isChecked());
+    EXPECT_FALSE(window->actions().runsMenu->actions()[0]->isChecked());
+}
+
+TEST_F(MainWindowTest, OffersToFollowOnlyWhatGrows)
+{
+    openPlan("hello", "hello");
+    EXPECT_FALSE(window->actions().follow->isEnabled());
+    EXPECT_TRUE(window->actions().follow->toolTip().contains("No run"));
+    runUntil("hold", SessionState::Running);
+    EXPECT_TRUE(window->actions().follow->isEnabled());
+    EXPECT_TRUE(window->actions().follow->isChecked());
+    int buttons = 0;
+    for (const QAbstractButton* button : window->findChildren<QAbstractButton*>())
+        if (button->isVisible() && button->text().remove('&') == "Follow") ++buttons;
+    EXPECT_EQ(buttons, 1);
+    press(window->actions().pause);
+    ASSERT_TRUE(waitFor(SessionState::Paused));
+    press(window->actions().pause);
+    ASSERT_TRUE(waitFor(SessionState::Finished));
+    EXPECT_FALSE(window->actions().follow->isEnabled());
+    EXPECT_FALSE(window->actions().follow->isChecked());
+}
+
+// At the size that the window has at first; eight stages are what the model has layers for.
+TEST_F(MainWindowTest, CutsNothingOffInTheLab)
+{
+    window->resize(1280, 800);
+    openPlan("mlp", "mlp");
+    engine::Plan plan = withShape(window->workbench().document().plan(), 8, 1);
+    plan.costs.source = engine::CostSource::Model;
+    window->workbench().document().edit(plan, "ranks", "ranks");
+    QCoreApplication::processEvents(); // layouts
+    auto& partition = the<QLineEdit>("partition");
+    EXPECT_EQ(partition.text(), "1, 1, 1, 1, 1, 1, 1, 1");
+    EXPECT_GE(partition.contentsRect().width() - 4, partition.fontMetrics().horizontalAdvance("16, 16, 16, 16, 16, 16, 16, 16"));
+    for (const char* name : {"model", "schedule", "costSource", "runMode", "device", "check", "optimizer"}) {
+        auto& box = the<QComboBox>(name);
+        QStyleOptionComboBox option;
+        option.initFrom(&box);
+        const QRect field = box.style()->subControlRect(QStyle::CC_ComboBox, &option, QStyle::SC_ComboBoxEditField, &box);
+        for (int i = 0; i < box.count(); ++i)
+            EXPECT_GE(field.width(), box.fontMetrics().horizontalAdvance(box.itemText(i))) << name << ": " << box.itemText(i).toStdString();
+    }
+    for (const char* name : {"stageCosts", "layers"}) {
+        auto& table = the<QTableView>(name);
+        for (int column = 0; column < table.model()->columnCount(); ++column) {
+            const int width = table.columnWidth(column);
+            const std::string title = table.model()->headerData(column, Qt::Horizontal).toString().toStdString();
+            EXPECT_GE(width, table.horizontalHeader()->sectionSizeHint(column)) << name << ": " << title;
+            EXPECT_GE(width, static_cast<QAbstractItemView&>(table).sizeHintForColumn(column)) << name << ": " << title;
+        }
+        EXPECT_LE(table.horizontalHeader()->length(), table.viewport()->width()) << name;
+    }
 }
 
 TEST_F(MainWindowTest, SwitchesAndKeepsTheTheme)
@@ -334,6 +468,35 @@ TEST_F(MainWindowTest, SwitchesAndKeepsTheTheme)
     EXPECT_EQ(window->theme().kind, ThemeKind::Light);
 }
 
+TEST_F(MainWindowTest, TakesAThemeOfTheCommandLineForOnce)
+{
+    press(window->actions().light);
+    window.reset();
+    openWindow(ThemeKind::Dark);
+    EXPECT_EQ(window->theme().kind, ThemeKind::Dark);
+    EXPECT_TRUE(window->actions().dark->isChecked());
+    window.reset();
+    openWindow();
+    EXPECT_EQ(window->theme().kind, ThemeKind::Light);
+}
+
+TEST_F(MainWindowTest, WritesTheLogAnewInTheColoursOfAnotherTheme)
+{
+    press(window->actions().light);
+    window->log().problem("it went wrong");
+    window->log().warn("take care");
+    const QString text = window->log().toPlainText();
+    const auto uses = [&](const QColor& colour) { return window->log().document()->toHtml().contains(colour.name()); };
+    const Theme light = Theme::of(ThemeKind::Light);
+    const Theme dark = Theme::of(ThemeKind::Dark);
+    EXPECT_TRUE(uses(light.error) && uses(light.warning));
+    press(window->actions().dark);
+    EXPECT_TRUE(uses(dark.error) && uses(dark.warning));
+    EXPECT_FALSE(uses(light.error) || uses(light.warning) || uses(light.mutedText));
+    EXPECT_EQ(window->log().toPlainText(), text);
+    EXPECT_EQ(window->log().problemCount(), 1);
+}
+
 TEST_F(MainWindowTest, RestoresItsPanels)
 {
     window->resize(1100, 700);
@@ -345,6 +508,28 @@ TEST_F(MainWindowTest, RestoresItsPanels)
     EXPECT_EQ(window->size(), QSize(1100, 700));
     press(window->actions().resetLayout);
     EXPECT_TRUE(the<QDockWidget>("selectionDock").isVisible());
+}
+
+TEST_F(MainWindowTest, RestoresTheCentreAndTheFoldedPartsOfTheLab)
+{
+    openPlan("hello", "hello");
+    QCoreApplication::processEvents();
+    const QList<int> first = the<QSplitter>("centreSplitter").sizes();
+    the<QSplitter>("centreSplitter").setSizes({first[0] - 60, first[1] + 60});
+    const QList<int> moved = the<QSplitter>("centreSplitter").sizes();
+    ASSERT_NE(moved, first);
+    the<FoldBox>("costsBox").setOpen(false);
+    EXPECT_TRUE(window->close());
+    window.reset();
+    openWindow();
+    openPlan("hello", "hello");
+    QCoreApplication::processEvents();
+    EXPECT_EQ(the<QSplitter>("centreSplitter").sizes(), moved);
+    EXPECT_FALSE(the<FoldBox>("costsBox").isOpen());
+    EXPECT_TRUE(the<FoldBox>("modelBox").isOpen());
+    press(window->actions().resetLayout);
+    EXPECT_TRUE(the<FoldBox>("costsBox").isOpen());
+    EXPECT_NEAR(the<QSplitter>("centreSplitter").sizes()[0], first[0], 40);
 }
 
 TEST_F(MainWindowTest, ShowsTheSelectedBlock)
@@ -377,12 +562,31 @@ TEST_F(MainWindowTest, ExplainsEveryCommandAndUsesEachKeyOnce)
         }
     }
     EXPECT_GT(keys.size(), 20);
-    for (const QAction* menu : window->menuBar()->actions()) {
-        for (const QAction* action : menu->menu()->actions()) {
-            const bool command = !action->isSeparator() && !action->menu();
-            EXPECT_TRUE(!command || !action->toolTip().isEmpty()) << action->text().toStdString();
+    int explained = 0;
+    for (const QAction* menu : window->menuBar()->actions()) explained += expectExplained(*menu->menu());
+    EXPECT_GT(explained, 40);
+}
+
+TEST_F(MainWindowTest, NamesAndExplainsWhatTabReaches)
+{
+    runUntil("hello", SessionState::Finished);
+    for (const char* name : {"Run", "Pause", "Stop", "Use measured times"}) {
+        int found = 0;
+        for (const QToolButton* button : the<QToolBar>("runBar").findChildren<QToolButton*>())
+            if (button->accessibleName() == name && (button->focusPolicy() & Qt::TabFocus)) ++found;
+        EXPECT_EQ(found, 1) << name;
+    }
+    for (const QWidget* panel : {static_cast<QWidget*>(&the<QDockWidget>("labDock")), static_cast<QWidget*>(&the<QDockWidget>("selectionDock")),
+                                 static_cast<QWidget*>(&the<QDockWidget>("logDock")), static_cast<QWidget*>(&the<QToolBar>("runBar"))}) {
+        for (const QLabel* label : panel->findChildren<QLabel*>()) {
+            if (!(label->textInteractionFlags() & Qt::TextSelectableByMouse) || label->isHidden()) continue;
+            EXPECT_TRUE(label->focusPolicy() & Qt::TabFocus) << label->objectName().toStdString() << ": " << label->text().toStdString();
         }
     }
+    EXPECT_FALSE(window->log().toolTip().isEmpty());
+    window->timeline().setFocus();
+    window->timeline().selectNext();
+    EXPECT_TRUE(the<QLabel>("selectionLines").accessibleName().contains(':'));
 }
 
 } // namespace

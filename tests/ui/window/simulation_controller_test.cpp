@@ -96,6 +96,14 @@ TEST(SimulationController, CanBeCancelled)
     EXPECT_TRUE(controller.problem().isEmpty());
 }
 
+TEST(SimulatePlan, GivesUpWhenItIsAskedTo)
+{
+    std::stop_source source;
+    EXPECT_TRUE(simulatePlan(planOf(4, 8), source.get_token()).ok());
+    source.request_stop();
+    EXPECT_FALSE(simulatePlan(planOf(4, 8), source.get_token()).ok());
+}
+
 TEST(SimulatePlan, PutsThePlanItselfIntoTheTrace)
 {
     const engine::Plan plan = engine::presetPlan("gpt-small").value();

@@ -108,6 +108,31 @@ TEST_F(WorkbenchTest, DoesNotTakeTimesOverIntoAnotherNumberOfStages)
     EXPECT_FALSE(bench.useMeasuredCosts().ok());
 }
 
+// The times say nothing about a stage with other layers or other micro-batches, though the number of stages is the same.
+TEST_F(WorkbenchTest, DoesNotTakeTimesOverThatWereMeasuredOtherwise)
+{
+    open("mlp", "mlp");
+    ASSERT_TRUE(bench.startRun().ok());
+    ASSERT_TRUE(waitFor(SessionState::Finished));
+    const engine::Plan ran = bench.document().plan();
+    const auto obstacleOf = [&](auto&& change) {
+        engine::Plan plan = ran;
+        change(plan);
+        bench.document().edit(plan, "change", "");
+        EXPECT_EQ(bench.useMeasuredCosts().ok(), bench.whyNoMeasuredCosts().isEmpty());
+        return bench.whyNoMeasuredCosts().toStdString();
+    };
+    EXPECT_THAT(obstacleOf([](engine::Plan& plan) { plan.model.microbatchRows *= 4; }), testing::HasSubstr("rows"));
+    EXPECT_THAT(obstacleOf([](engine::Plan& plan) { plan.model = engine::presetPlan("gpt-small").value().model; }),
+                testing::AnyOf(testing::HasSubstr("rows"), testing::HasSubstr("another model")));
+    EXPECT_THAT(obstacleOf([](engine::Plan& plan) { plan.partition = {1, 2, 3, 2}; }), testing::HasSubstr("1, 2, 3, 2"));
+    EXPECT_THAT(obstacleOf([](engine::Plan& plan) {
+                    plan.pipeline = {.schedule = "interleaved", .ranks = 2, .chunks = 2, .microbatches = 8, .customSchedule = {}};
+                }),
+                testing::HasSubstr("chunks"));
+    EXPECT_EQ(obstacleOf([](engine::Plan& plan) { plan.pipeline.schedule = "gpipe"; }), "") << "that is a what-if";
+}
+
 TEST_F(WorkbenchTest, ShowsTheTracesAsTheViewSays)
 {
     open("hello", "hello");
@@ -141,6 +166,81 @@ TEST_F(WorkbenchTest, OpensATraceAndRefusesToDuringARun)
     ASSERT_TRUE(waitFor(SessionState::Running));
     EXPECT_FALSE(bench.openTrace(file).ok());
     EXPECT_TRUE(bench.otherIsRun());
+    EXPECT_EQ(bench.view(), ViewKind::Stacked) << "the run is to be seen beside its simulation";
+    EXPECT_EQ(bench.scene().sourceCount(), 2);
+}
+
+TEST_F(WorkbenchTest, GoesBackToTheStackedViewWhenATraceIsClosed)
+{
+    open("hello", "hello");
+    QTemporaryDir folder;
+    const QString file = folder.filePath("kept.strace");
+    ASSERT_TRUE(traces::saveJournal(*bench.simulation().simulation().trace, fromQt(file)).ok());
+    ASSERT_TRUE(bench.openTrace(file).ok());
+    QSignalSpy view(&bench, &Workbench::viewChanged);
+    bench.closeOther();
+    EXPECT_EQ(bench.view(), ViewKind::Stacked);
+    EXPECT_EQ(view.size(), 1);
+    EXPECT_EQ(bench.simulatedSource(), 0);
+}
+
+TEST_F(WorkbenchTest, KeepsRunsThatOthersTookThePlaceOf)
+{
+    QSignalSpy dropped(&bench, &Workbench::runDropped);
+    std::vector<std::shared_ptr<const traces::Trace>> ran;
+    for (std::size_t i = 0; i <= Workbench::kMostRuns; ++i) {
+        open("hello", "hello");
+        ASSERT_TRUE(bench.startRun().ok());
+        ASSERT_TRUE(waitFor(SessionState::Finished));
+        ran.push_back(bench.run().trace());
+    }
+    ASSERT_EQ(bench.runs().size(), Workbench::kMostRuns);
+    EXPECT_EQ(dropped.size(), 1) << "and it is told";
+    EXPECT_EQ(bench.runs().front().trace, ran.back());
+    EXPECT_TRUE(bench.otherIsRun());
+
+    bench.showRun(1);
+    EXPECT_EQ(bench.other(), ran[ran.size() - 2]);
+    EXPECT_FALSE(bench.otherIsRun()) << "the result at hand is the newest run's";
+    EXPECT_EQ(bench.view(), ViewKind::Stacked);
+    EXPECT_TRUE(sourceLabel(bench.scene().sources()[1]).contains("run of hello")) << "told apart from the newest";
+
+    QTemporaryDir folder;
+    const QString file = folder.filePath("kept.strace");
+    ASSERT_TRUE(traces::saveJournal(*bench.simulation().simulation().trace, fromQt(file)).ok());
+    ASSERT_TRUE(bench.openTrace(file).ok());
+    bench.closeOther();
+    bench.showRun(0);
+    EXPECT_TRUE(bench.otherIsRun());
+}
+
+TEST_F(WorkbenchTest, KeepsNoRunThatNeverCameToAnything)
+{
+    open("hello", "hello");
+    bench.run().setCommand({"/no/such/engine", {}});
+    ASSERT_TRUE(bench.startRun().ok());
+    ASSERT_TRUE(waitFor(SessionState::Failed));
+    bench.run().setCommand({STAGECRAFT_FAKE_WORKER, {}});
+    ASSERT_TRUE(bench.startRun().ok());
+    ASSERT_TRUE(waitFor(SessionState::Finished));
+    EXPECT_EQ(bench.runs().size(), 1U);
+}
+
+TEST_F(WorkbenchTest, KeepsTheRunsTracesApart)
+{
+    open("hello", "late"); // leaves something that comes after its end
+    QSignalSpy warnings(&bench.run(), &RunController::warning);
+    ASSERT_TRUE(bench.startRun().ok());
+    ASSERT_TRUE(waitFor(SessionState::Finished));
+    const auto first = bench.run().trace();
+    const std::size_t slices = first->sliceCount();
+    open("hello", "hello");
+    ASSERT_TRUE(bench.startRun().ok());
+    EXPECT_NE(bench.run().trace(), first);
+    ASSERT_TRUE(waitFor(SessionState::Finished));
+    EXPECT_EQ(first->sliceCount(), slices);
+    EXPECT_EQ(bench.run().trace()->sliceCount(), slices);
+    EXPECT_EQ(warnings.size(), 0);
 }
 
 TEST_F(WorkbenchTest, KeepsWhatRanWhenAStageFails)
