@@ -425,6 +425,10 @@ void MainWindow::showFileWork()
 void MainWindow::refreshFigures()
 {
     figures_->refresh();
+    // Until the plan's own simulation is there, the simulated column is another plan's.
+    const SimulationController& simulation = workbench_->simulation();
+    const bool outdated = simulation.simulation().trace && (simulation.busy() || !simulation.problem().isEmpty());
+    figuresDock_->setWindowTitle(outdated ? tr("Figures of the step (simulated: the plan before)") : tr("Figures of the step"));
     QStringList labels;
     QStringList clocks;
     for (const TraceSource& source : workbench_->scene().sources()) {
@@ -475,6 +479,7 @@ void MainWindow::showProblem()
     if (workbench_->simulation().simulation().trace && workbench_->simulatedSource()) text += ' ' + tr("The timeline shows the last plan that could be.");
     banner_->setText(problem.isEmpty() ? QString() : text);
     banner_->setVisible(!problem.isEmpty());
+    refreshFigures();
     refreshActions();
 }
 

@@ -356,6 +356,7 @@ TEST_F(MainWindowTest, ShowsWhatIsAtWorkBesideTheRunAndCancelsIt)
     EXPECT_TRUE(statusText().contains("running")) << statusText().toStdString();
     EXPECT_TRUE(statusText().contains("step 1 of 2")) << statusText().toStdString();
     EXPECT_TRUE(statusText().contains("simulating"));
+    EXPECT_TRUE(the<QDockWidget>("figuresDock").windowTitle().contains("the plan before"));
     EXPECT_EQ(progress->maximum(), 1000);
     EXPECT_EQ(progress->value(), 500);
     ASSERT_TRUE(QTest::qWaitFor([&] { return the<QToolButton>("cancelButton").isVisible(); })) << "once the bar has its new layout";
@@ -377,7 +378,9 @@ TEST_F(MainWindowTest, SaysInASentenceWhyThereIsNoTimeline)
     EXPECT_FALSE(first.contains("timeline")) << "there is none: " << first.toStdString();
     openPlan("hello", "hello");
     EXPECT_TRUE(the<QLabel>("banner").isHidden());
+    EXPECT_EQ(the<QDockWidget>("figuresDock").windowTitle(), "Figures of the step");
     window->workbench().document().startFrom(plan);
+    EXPECT_TRUE(the<QDockWidget>("figuresDock").windowTitle().contains("the plan before"));
     EXPECT_TRUE(the<QLabel>("banner").text().contains("The timeline shows"));
     openPlan("twelve-layers", "twelve-layers");
     the<QSpinBox>("microbatches").setValue(100'000);
