@@ -5,39 +5,25 @@
 
 namespace stagecraft::traces {
 
-PaintClass paintClass(ActionKind kind)
+Lane::SliceChunk::SliceChunk()
+    : begin(std::make_unique_for_overwrite<TimeNs[]>(kChunkSlices)), end(std::make_unique_for_overwrite<TimeNs[]>(kChunkSlices)),
+      paint(std::make_unique_for_overwrite<PaintClass[]>(kChunkSlices)),
+      blockBegin(std::make_unique_for_overwrite<TimeNs[]>(kChunkBlocks)),
+      before(std::make_unique_for_overwrite<Occupancy[]>(kChunkBlocks))
 {
-    switch (kind) {
-    case ActionKind::Forward:
-    case ActionKind::Recompute: return PaintClass::Forward;
-    case ActionKind::Backward: return PaintClass::Backward;
-    case ActionKind::InputGrad: return PaintClass::InputGrad;
-    case ActionKind::WeightGrad: return PaintClass::WeightGrad;
-    case ActionKind::Overlap: return PaintClass::Overlap;
-    case ActionKind::SendForward:
-    case ActionKind::RecvForward:
-    case ActionKind::SendBackward:
-    case ActionKind::RecvBackward:
-    case ActionKind::Offload:
-    case ActionKind::Reload:
-    case ActionKind::Unshard:
-    case ActionKind::Reshard: return PaintClass::Transfer;
-    case ActionKind::ReduceGrad:
-    case ActionKind::AllReduce:
-    case ActionKind::Optimizer: return PaintClass::Optimizer;
-    case ActionKind::None: break;
-    }
-    return PaintClass::Other;
+    payload.reserve(kChunkSlices);
 }
 
-Lane::SliceChunk::SliceChunk()
+Lane::SliceChunk::SliceChunk(const SliceChunk& other, std::size_t slices) : SliceChunk()
 {
-    begin.reserve(kChunkSlices);
-    end.reserve(kChunkSlices);
-    payload.reserve(kChunkSlices);
-    paint.reserve(kChunkSlices);
-    blockBegin.reserve(kChunkBlocks);
-    before.reserve(kChunkBlocks);
+    const std::size_t blocks = (slices + kBlockSlices - 1) / kBlockSlices;
+    std::copy_n(other.begin.get(), slices, begin.get());
+    std::copy_n(other.end.get(), slices, end.get());
+    std::copy_n(other.paint.get(), slices, paint.get());
+    std::copy_n(other.blockBegin.get(), blocks, blockBegin.get());
+    std::copy_n(other.before.get(), blocks, before.get());
+    payload.assign(other.payload.begin(), other.payload.begin() + static_cast<std::ptrdiff_t>(slices));
+    total = other.total;
 }
 
 Lane::Lane(LaneInfo info) : info_(std::move(info)) {}
@@ -46,8 +32,7 @@ Lane::Lane(const Lane& other)
     : info_(other.info_), chunks_(other.chunks_), size_(other.size_), lastEnd_(other.lastEnd_)
 {
     if (size_ % kChunkSlices != 0) {
-        // vector's copy gives back the reserve, which append() relies on only for speed
-        chunks_.back() = std::make_shared<SliceChunk>(*other.chunks_.back());
+        chunks_.back() = std::make_shared<SliceChunk>(*other.chunks_.back(), size_ % kChunkSlices);
         open_ = chunks_.back().get();
     }
 }
@@ -64,23 +49,6 @@ void Lane::openChunk()
     if (!chunks_.empty()) fresh->total = chunks_.back()->total;
     chunks_.push_back(std::move(fresh));
     open_ = chunks_.back().get();
-}
-
-void Lane::append(const Slice& slice)
-{
-    if (size_ % kChunkSlices == 0) openChunk();
-    SliceChunk& c = *open_;
-    if (size_ % kBlockSlices == 0) {
-        c.before.push_back(c.total);
-        c.blockBegin.push_back(slice.begin);
-    }
-    c.begin.push_back(slice.begin);
-    c.end.push_back(slice.end);
-    c.payload.push_back({slice.action, slice.step, slice.text});
-    c.paint.push_back(paintClass(slice.action.kind()));
-    c.total[static_cast<std::size_t>(c.paint.back())] += slice.end - slice.begin;
-    lastEnd_ = slice.end;
-    ++size_;
 }
 
 Slice Lane::slice(std::size_t i) const
@@ -126,7 +94,7 @@ Lane::Columns Lane::columnsFrom(std::size_t i) const
     if (i >= size_) return {};
     const SliceChunk& c = chunk(i);
     const std::size_t k = i % kChunkSlices;
-    return {c.begin.data() + k, c.end.data() + k, c.paint.data() + k, c.begin.size() - k};
+    return {c.begin.get() + k, c.end.get() + k, c.paint.get() + k, c.payload.size() - k};
 }
 
 std::size_t Lane::blockAt(TimeNs t, std::size_t from) const

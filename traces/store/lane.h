@@ -52,7 +52,19 @@ struct Slice {
 // Groups of action kinds that one colour stands for.
 enum class PaintClass : std::uint8_t { Forward, Backward, InputGrad, WeightGrad, Overlap, Transfer, Optimizer, Other };
 inline constexpr std::size_t kPaintClassCount = 8;
-PaintClass paintClass(ActionKind kind);
+// By ActionKind.
+inline constexpr std::array<PaintClass, kActionKindCount> kPaintClasses{
+    PaintClass::Other,      // None
+    PaintClass::Forward,    PaintClass::Backward, PaintClass::InputGrad, PaintClass::WeightGrad, PaintClass::Overlap,
+    PaintClass::Transfer,   PaintClass::Transfer, PaintClass::Transfer,  PaintClass::Transfer,   // SEND, RECV
+    PaintClass::Forward,    // Recompute
+    PaintClass::Transfer,   PaintClass::Transfer, // Offload, Reload
+    PaintClass::Transfer,   PaintClass::Transfer, // Unshard, Reshard
+    PaintClass::Optimizer,  PaintClass::Optimizer, PaintClass::Optimizer, // ReduceGrad, AllReduce, Optimizer
+};
+constexpr PaintClass paintClass(ActionKind kind) { return kPaintClasses[static_cast<std::size_t>(kind)]; }
+static_assert(paintClass(ActionKind::Recompute) == PaintClass::Forward && paintClass(ActionKind::Reshard) == PaintClass::Transfer &&
+              paintClass(ActionKind::ReduceGrad) == PaintClass::Optimizer);
 
 // Busy nanoseconds by PaintClass.
 using Occupancy = std::array<TimeNs, kPaintClassCount>;
@@ -75,7 +87,24 @@ public:
     [[nodiscard]] bool empty() const { return size_ == 0; }
 
     // Precondition: slice.begin >= the end of the last slice, slice.end >= slice.begin. canAppend() tells.
-    void append(const Slice& slice);
+    void append(const Slice& slice)
+    {
+        const std::size_t k = size_ % kChunkSlices;
+        if (k == 0) openChunk();
+        SliceChunk& c = *open_;
+        if (k % kBlockSlices == 0) {
+            c.before[k / kBlockSlices] = c.total;
+            c.blockBegin[k / kBlockSlices] = slice.begin;
+        }
+        const PaintClass paint = paintClass(slice.action.kind());
+        c.begin[k] = slice.begin;
+        c.end[k] = slice.end;
+        c.paint[k] = paint;
+        c.payload.push_back({slice.action, slice.step, slice.text});
+        c.total[static_cast<std::size_t>(paint)] += slice.end - slice.begin;
+        lastEnd_ = slice.end;
+        ++size_;
+    }
     [[nodiscard]] bool canAppend(const Slice& slice) const
     {
         return slice.end >= slice.begin && (size_ == 0 || slice.begin >= lastEnd_);
@@ -120,15 +149,18 @@ private:
         Step step;
         TextId text;
     };
+    // Columns of fixed length: a writer of many lanes in turn (a simulation of 64 ranks) touches the ends of the columns, and
+    // must not have to look up where each of them ends as well; that no longer fits the nearest cache.
     struct SliceChunk {
         SliceChunk();
-        std::vector<TimeNs> begin;
-        std::vector<TimeNs> end;
+        SliceChunk(const SliceChunk& other, std::size_t slices); // the first ones of it
+        std::unique_ptr<TimeNs[]> begin;
+        std::unique_ptr<TimeNs[]> end;
+        std::unique_ptr<PaintClass[]> paint;
+        std::unique_ptr<TimeNs[]> blockBegin; // one per block: of its first slice, close together for the search
+        std::unique_ptr<Occupancy[]> before;  // one per block: busy time before its first slice
         std::vector<Payload> payload;
-        std::vector<PaintClass> paint;
-        std::vector<TimeNs> blockBegin; // one per block: of its first slice, close together for the search
-        std::vector<Occupancy> before;  // one per block: busy time before its first slice
-        Occupancy total{};             // busy time up to the last slice of this chunk
+        Occupancy total{}; // busy time up to the last slice of this chunk
     };
 
     [[nodiscard]] const SliceChunk& chunk(std::size_t i) const { return *chunks_[i / kChunkSlices]; }

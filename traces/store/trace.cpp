@@ -2,7 +2,6 @@
 #include "traces/store/trace.h"
 
 #include <algorithm>
-#include <cassert>
 
 namespace stagecraft::traces {
 
@@ -53,22 +52,6 @@ LaneId Trace::addLane(LaneInfo lane)
     return LaneId{lanes_.size() - 1};
 }
 
-SliceRef Trace::append(LaneId lane, const Slice& slice)
-{
-    Lane& target = lanes_[index(lane)];
-    assert(target.canAppend(slice));
-    const SliceRef ref{lane, static_cast<std::uint32_t>(target.size())};
-    target.append(slice);
-    return ref;
-}
-
-void Trace::addEdge(const Edge& edge)
-{
-    std::vector<Edge>& edges = edges_[index(edge.to.lane)];
-    assert(edges.empty() || edges.back().to.index <= edge.to.index);
-    edges.push_back(edge);
-}
-
 std::size_t Trace::memoryIndex(Rank rank, MemoryClass memory)
 {
     const auto series = std::find_if(memory_.begin(), memory_.end(),
@@ -76,14 +59,6 @@ std::size_t Trace::memoryIndex(Rank rank, MemoryClass memory)
     if (series != memory_.end()) return static_cast<std::size_t>(series - memory_.begin());
     memory_.push_back({rank, memory, {}, {}});
     return memory_.size() - 1;
-}
-
-void Trace::addMemory(std::size_t series, TimeNs time, Bytes value)
-{
-    MemorySeries& target = memory_[series];
-    if (!target.time.empty()) time = std::max(time, target.time.back());
-    target.time.push_back(time);
-    target.value.push_back(value);
 }
 
 void Trace::reserveMemory(std::size_t series, std::size_t count)

@@ -13,6 +13,8 @@
 
 #include "traces/store/lane.h"
 
+#include <algorithm>
+#include <cassert>
 #include <map>
 #include <optional>
 #include <string>
@@ -97,14 +99,32 @@ public:
     TraceInfo info;
 
     LaneId addLane(LaneInfo lane);
-    SliceRef append(LaneId lane, const Slice& slice);
+    SliceRef append(LaneId lane, const Slice& slice)
+    {
+        Lane& target = lanes_[index(lane)];
+        assert(target.canAppend(slice));
+        const SliceRef ref{lane, static_cast<std::uint32_t>(target.size())};
+        target.append(slice);
+        return ref;
+    }
     // The consumer must not precede consumers already given for that lane: edges of a lane arrive in slice order.
-    void addEdge(const Edge& edge);
+    void addEdge(const Edge& edge)
+    {
+        std::vector<Edge>& edges = edges_[index(edge.to.lane)];
+        assert(edges.empty() || edges.back().to.index <= edge.to.index);
+        edges.push_back(edge);
+    }
     // A point earlier than the last of its series is moved to the last time, never dropped.
     void addMemory(Rank rank, MemoryClass memory, TimeNs time, Bytes value);
     // The same for a writer of many points: memoryIndex() makes the series if need be and stays valid.
     std::size_t memoryIndex(Rank rank, MemoryClass memory);
-    void addMemory(std::size_t series, TimeNs time, Bytes value);
+    void addMemory(std::size_t series, TimeNs time, Bytes value)
+    {
+        MemorySeries& target = memory_[series];
+        if (!target.time.empty()) time = std::max(time, target.time.back());
+        target.time.push_back(time);
+        target.value.push_back(value);
+    }
     // Room for what a writer knows will come.
     void reserveEdges(LaneId consumer, std::size_t count) { edges_[index(consumer)].reserve(count); }
     void reserveMemory(std::size_t series, std::size_t count);
