@@ -90,7 +90,7 @@ Expected<void> applyShape(Plan& plan, const Overrides& given)
     for (const auto& [option, text, target, most] :
          {std::tuple{"--ranks", &given.ranks, &ranks, static_cast<long long>(engine::kMaxStages)},
           std::tuple{"--chunks", &given.chunks, &chunks, static_cast<long long>(engine::kMaxStages)},
-          std::tuple{"--microbatches", &given.microbatches, &microbatches, engine::kMaxActions}}) {
+          std::tuple{"--microbatches", &given.microbatches, &microbatches, engine::kMaxActions / 2}}) {
         if (!*text) continue;
         const Expected<long long> value = whole(option, most)(**text);
         if (!value.ok()) return value.error();

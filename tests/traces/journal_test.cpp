@@ -341,6 +341,29 @@ TEST(JournalFile, LeavesOutTheEdgesOfALaneThatLostASlice)
     EXPECT_THAT(loaded.value().notes().front(), HasSubstr("2 records of the file did not fit"));
 }
 
+TEST(JournalFile, CountsATextThatComesTwice)
+{
+    const TemporaryFolder folder;
+    const auto named = [](TimeNs begin, int text) { return SliceRecord{LaneId{0}, {.begin = begin, .end = begin + 1, .text = TextId{text}}}; };
+    spill(folder.file("texts.strace"), journalOf({LaneRecord{}, TextRecord{"load"}, TextRecord{"load"}, TextRecord{"copy"},
+                                                  named(0, 1), named(1, 2), named(2, 3)}));
+    const Trace loaded = loadJournal(folder.file("texts.strace")).value();
+    EXPECT_EQ(loaded.sliceName({LaneId{0}, 1}), "load");
+    EXPECT_EQ(loaded.sliceName({LaneId{0}, 2}), "copy");
+}
+
+TEST(JournalFile, KeepsThePermissionsOfTheFileItReplaces)
+{
+    const TemporaryFolder folder;
+    using std::filesystem::perms;
+    const auto permissionsOf = [&](const char* name) { return std::filesystem::status(folder.file(name)).permissions(); };
+    ASSERT_TRUE(saveJournal(sample(), folder.file("new.strace")).ok());
+    EXPECT_EQ(permissionsOf("new.strace") & perms::owner_all, perms::owner_read | perms::owner_write);
+    std::filesystem::permissions(folder.file("new.strace"), perms::owner_read | perms::owner_write);
+    ASSERT_TRUE(saveJournal(sample(), folder.file("new.strace")).ok());
+    EXPECT_EQ(permissionsOf("new.strace"), perms::owner_read | perms::owner_write);
+}
+
 TEST(JournalFile, NamesTheFileAndTheReasonOfAnError)
 {
     const TemporaryFolder folder;

@@ -45,7 +45,7 @@ std::string formatSize(Bytes bytes);            // "4 KiB", "1.25 GiB"
 std::string formatBandwidth(double bytesPerSecond); // "25 GB/s"
 std::string formatPercent(double fraction);     // "37.5 %", "9.09 %"
 
-// Text that the parsers above read back to exactly the same value ("1500us"); what a plan file holds.
+// Text that the parsers above read back to exactly the same value below 2^53 (104 days, 8 PiB) ("1500us"); what a plan file holds.
 std::string exactDuration(TimeNs ns);
 std::string exactSize(Bytes bytes);
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/format/output_file.h"
 
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
+#include <memory>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -15,12 +18,22 @@ constexpr std::size_t kBufferBytes = 1 << 20;
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
-// As a new file gets them: mkstemp alone would keep everybody else out.
-void giveUsualPermissions(int descriptor)
+// mkstemp alone would keep everybody else out. A file that is replaced hands its permissions on; a new one gets the usual
+// ones, read where that touches nothing that other threads use.
+void givePermissions(int descriptor, const std::filesystem::path& replaced)
 {
-    const mode_t mask = ::umask(0);
-    ::umask(mask);
-    ::fchmod(descriptor, 0666 & ~mask);
+    struct stat old = {};
+    if (::stat(replaced.c_str(), &old) == 0) {
+        ::fchmod(descriptor, old.st_mode & 07777);
+        return;
+    }
+    unsigned mask = 022;
+    if (const std::unique_ptr<std::FILE, int (*)(std::FILE*)> status(std::fopen("/proc/self/status", "re"), &std::fclose); status) {
+        std::array<char, 256> line{};
+        while (std::fgets(line.data(), line.size(), status.get()) != nullptr)
+            if (std::sscanf(line.data(), "Umask: %o", &mask) == 1) break;
+    }
+    ::fchmod(descriptor, 0666 & ~static_cast<mode_t>(mask));
 }
 
 } // namespace
@@ -76,7 +89,7 @@ Expected<OutputFile> OutputFile::create(const std::filesystem::path& file)
     std::string temporary = target.string() + ".XXXXXX";
     const int descriptor = ::mkostemp(temporary.data(), O_CLOEXEC);
     if (descriptor < 0) return writeError(file, errno);
-    giveUsualPermissions(descriptor);
+    givePermissions(descriptor, target);
     return OutputFile(std::move(target), std::move(temporary), descriptor);
 }
 

@@ -26,7 +26,7 @@ struct Applier {
     }
     Expected<void> operator()(const TextRecord& r) const
     {
-        trace.intern(r.text);
+        trace.addText(r.text);
         return {};
     }
     Expected<void> operator()(const SliceRecord& r) const

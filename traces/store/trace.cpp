@@ -84,9 +84,14 @@ TextId Trace::intern(std::string_view text)
     if (text.empty()) return TextId{};
     const auto known = textIds_.find(text);
     if (known != textIds_.end()) return known->second;
-    texts_.emplace_back(text);
-    const TextId id{texts_.size() - 1};
-    textIds_.emplace(std::string(text), id);
+    return addText(std::string(text));
+}
+
+TextId Trace::addText(std::string text)
+{
+    const TextId id{texts_.size()};
+    textIds_.emplace(text, id);
+    texts_.push_back(std::move(text));
     return id;
 }
 

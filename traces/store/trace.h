@@ -133,6 +133,7 @@ public:
     void addNote(std::string note) { notes_.push_back(std::move(note)); } // what a reader of the trace must know
     void addLostEvents(std::int64_t count) { lostEvents_ += count; }
     TextId intern(std::string_view text);
+    TextId addText(std::string text); // as the next number, also where that text is known: a stream counts them
 
     [[nodiscard]] std::size_t laneCount() const { return lanes_.size(); }
     [[nodiscard]] const Lane& lane(LaneId id) const { return lanes_[index(id)]; }
