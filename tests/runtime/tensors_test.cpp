@@ -8,6 +8,7 @@
 #include "engine/runtime/optimizer_torch.h"
 #include "tests/runtime/manual_clock.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
@@ -27,7 +28,11 @@ using namespace engine;
 
 class TensorsTest : public testing::Test {
 protected:
-    void SetUp() override { installTaggingAllocator(); }
+    void SetUp() override
+    {
+        installTaggingAllocator();
+        at::set_num_threads(1); // as in every run; no thread of OpenMP ever starts
+    }
     static Bytes held(const LedgerHandle& ledger, MemoryClass memory)
     {
         return ledger->held()[static_cast<std::size_t>(memory)];
