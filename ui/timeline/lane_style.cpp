@@ -3,7 +3,7 @@
 
 #include "ui/timeline/time_ticks.h"
 
-#include <algorithm>
+#include <map>
 
 namespace stagecraft::ui {
 
@@ -18,12 +18,9 @@ LaneStyle::LaneStyle(const Theme& theme, const traces::TraceInfo& info)
         colours_[static_cast<std::size_t>(i)] = colour.rgb();
         inks_[static_cast<std::size_t>(i)] = theme.ink(colour).rgb();
     }
-    // Chunks of a rank are counted in the order of its stages.
-    std::vector<int> stagesOfRank;
-    for (const traces::Rank rank : info.stageToRank) {
-        if (index(rank) >= stagesOfRank.size()) stagesOfRank.resize(index(rank) + 1);
-        chunkOfStage_.push_back(stagesOfRank[index(rank)]++);
-    }
+    // Chunks of a rank are counted in the order of its stages. Looked up, not indexed: a file may hold any number as a rank.
+    std::map<traces::Rank, int> stagesOfRank;
+    for (const traces::Rank rank : info.stageToRank) chunkOfStage_.push_back(stagesOfRank[rank]++);
 }
 
 int LaneStyle::chunkOf(const Action& action) const

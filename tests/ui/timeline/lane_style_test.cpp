@@ -22,6 +22,15 @@ TEST(LaneStyle, ShadesByTheChunkOfTheRank)
     EXPECT_EQ(colour(17), colour(0)); // a stage that the trace does not tell of
 }
 
+TEST(LaneStyle, ShadesWhateverRanksAFileNames)
+{
+    TraceInfo info;
+    info.stageToRank = {Rank{-7}, Rank{2'000'000'000}, Rank{-7}};
+    const LaneStyle style(Theme::of(ThemeKind::Light), info);
+    EXPECT_NE(style.colourIndex(forward(Stage{2}, MicroBatch{0})), style.colourIndex(forward(Stage{0}, MicroBatch{0})));
+    EXPECT_EQ(style.colourIndex(forward(Stage{1}, MicroBatch{0})), style.colourIndex(forward(Stage{0}, MicroBatch{0})));
+}
+
 TEST(BlockLabel, SaysMoreWhereThereIsRoom)
 {
     const Trace trace;
