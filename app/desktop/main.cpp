@@ -25,9 +25,13 @@ namespace {
 constexpr int kFailed = 1;
 constexpr const char* kFirstPlan = "gpt-small"; // can be simulated and run on any machine
 
+std::string programName = "stagecraft"; // set once, at the start
+
+void tell(const std::string& text) { std::fprintf(stderr, "%s: %s\n", programName.c_str(), text.c_str()); }
+
 int fail(const QString& text)
 {
-    std::fprintf(stderr, "stagecraft: %s\n", qPrintable(text));
+    tell(ui::fromQt(text));
     return kFailed;
 }
 
@@ -122,7 +126,12 @@ int runWindow(const WindowCommand& command)
     window.show();
     std::unique_ptr<Screenshot> screenshot;
     if (picture) screenshot = std::make_unique<Screenshot>(window, command);
+    if (picture && window.size() != command.size)
+        tell("the window cannot be as small as asked for; the picture is " + std::to_string(window.width()) + "x" + std::to_string(window.height()));
     if (command.run) {
+        const int steps = window.workbench().document().plan().run.steps;
+        if (command.at.step && *command.at.step >= steps)
+            return fail(QObject::tr("--screenshot-at step:%1: the plan runs %n step(s), counted from 0", nullptr, steps).arg(*command.at.step));
         if (command.useMeasured) useMeasuredTimes(window);
         window.startRun();
         if (picture && !window.workbench().run().active())
@@ -133,6 +142,7 @@ int runWindow(const WindowCommand& command)
 
 int start(int argc, char** argv)
 {
+    programName = calledName(argc > 0 ? argv[0] : nullptr);
     const auto command = readCommandLine(argc, argv);
     if (const auto* done = std::get_if<Done>(&command)) return done->exitCode;
     const auto* window = std::get_if<WindowCommand>(&command);
@@ -143,7 +153,7 @@ int start(int argc, char** argv)
     }
     const std::unique_ptr<QApplication> application = makeApplication(argc, argv);
     if (window) return runWindow(*window);
-    const traces::Expected<void> drawn = render(std::get<RenderCommand>(command));
+    const traces::Expected<void> drawn = render(std::get<RenderCommand>(command), tell);
     return drawn.ok() ? 0 : fail(ui::toQt(drawn.error().message));
 }
 

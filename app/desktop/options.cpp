@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include <charconv>
+#include <filesystem>
 #include <map>
 
 namespace stagecraft::desktop {
@@ -48,9 +49,15 @@ CLI::Validator checkedBy(bool (*good)(const std::string&), const std::string& wh
 
 } // namespace
 
+std::string calledName(const char* argument)
+{
+    const std::string name = std::filesystem::path(argument ? argument : "").filename().string();
+    return name == "stagecraft-cli" ? name : "stagecraft";
+}
+
 std::variant<WindowCommand, RenderCommand, Done> readCommandLine(int argc, char** argv)
 {
-    CLI::App program("Stagecraft: plan a pipeline, simulate it, run it, watch it", "stagecraft");
+    CLI::App program("Stagecraft: plan a pipeline, simulate it, run it, watch it", calledName(argc > 0 ? argv[0] : nullptr));
     program.set_version_flag("--version", "stagecraft " STAGECRAFT_VERSION);
     program.footer("Example: stagecraft --plan gpt-small --run --screenshot window.png --screenshot-at step:2");
 
@@ -66,7 +73,9 @@ std::variant<WindowCommand, RenderCommand, Done> readCommandLine(int argc, char*
     program.add_option("--plan", plan, "Plan file, or the name of a preset");
     program.add_option("--trace", trace, "Trace file to show")->check(CLI::ExistingFile);
     program.add_option("--theme", theme, "light or dark")->check(CLI::IsMember({"light", "dark"}));
-    CLI::Option* picture = program.add_option("--screenshot", screenshot, "Draw the window into this PNG file and end; needs no display");
+    CLI::Option* picture = program.add_option("--screenshot", screenshot, "Draw the window into this PNG file and end; needs no display")
+                              ->check(checkedBy([](const std::string& text) { return ui::toQt(text).endsWith(".png", Qt::CaseInsensitive); },
+                                                "a screenshot is written as .png"));
     program.add_option("--size", size, "Size of the window, such as 1280x800")
         ->check(checkedBy([](const std::string& text) { return sizeOf(text).has_value(); }, "write WIDTHxHEIGHT, 320x240 to 16384x16384"));
     CLI::Option* runs = program.add_flag("--run", run, "Run the plan at once");
@@ -82,11 +91,19 @@ std::variant<WindowCommand, RenderCommand, Done> readCommandLine(int argc, char*
     std::string source;
     std::string out;
     std::string renderTheme;
-    int width = RenderCommand{}.width;
+    std::string from;
+    std::string to;
+    RenderCommand drawn;
     render->add_option("SOURCE", source, "Plan file, preset or trace")->required();
     render->add_option("OUT", out, "Picture to write: .png, .svg or .pdf")->required();
     render->add_option("--theme", renderTheme, "light or dark")->check(CLI::IsMember({"light", "dark"}));
-    render->add_option("--width", width, "Width of the picture")->check(CLI::Range(320, kMostPixels));
+    render->add_option("--width", drawn.width, "Width of the picture")->check(CLI::Range(400, kMostPixels));
+    render->add_option("--scale", drawn.scale, "Pixels of a PNG per unit of its width; 2, or less where that is too large")
+        ->check(CLI::Range(0.25, 8.0));
+    render->add_option("--step", drawn.step, "Draw this step alone, from 0")->check(CLI::NonNegativeNumber);
+    const CLI::Validator time = checkedBy([](const std::string& text) { return traces::parseDuration(text).ok(); }, "write a time such as 1.5ms");
+    render->add_option("--from", from, "Leave out what is before this time, counted from the start of the step, or of all")->check(time);
+    render->add_option("--to", to, "Leave out what is after this time")->check(time);
 
     try {
         program.parse(argc, argv);
@@ -96,7 +113,14 @@ std::variant<WindowCommand, RenderCommand, Done> readCommandLine(int argc, char*
     const auto themeOf = [&](const std::string& name) {
         return name.empty() ? std::optional<ui::ThemeKind>() : themes.at(name);
     };
-    if (render->parsed()) return RenderCommand{ui::toQt(source), ui::toQt(out), themeOf(renderTheme), width};
+    if (render->parsed()) {
+        drawn.source = ui::toQt(source);
+        drawn.out = ui::toQt(out);
+        drawn.theme = themeOf(renderTheme);
+        if (!from.empty()) drawn.from = traces::parseDuration(from).value();
+        if (!to.empty()) drawn.to = traces::parseDuration(to).value();
+        return drawn;
+    }
     return WindowCommand{ui::toQt(plan), ui::toQt(trace), themeOf(theme), ui::toQt(screenshot), *sizeOf(size), run, useMeasured, *pictureTimeOf(at)};
 }
 

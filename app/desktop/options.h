@@ -3,6 +3,7 @@
 // The command line of the desktop program.
 #pragma once
 
+#include "traces/base/units.h"
 #include "ui/theme/theme.h"
 
 #include <QSize>
@@ -35,12 +36,20 @@ struct RenderCommand {
     QString out;
     std::optional<ui::ThemeKind> theme;
     int width = 1600;
+    double scale = 0; // PNG; 0: what fits
+    std::optional<int> step;
+    std::optional<traces::TimeNs> from; // from the start of the step, or of all
+    std::optional<traces::TimeNs> to;
 };
 
 // Done: help or version was printed, or the use was wrong; then with the exit code.
 struct Done {
     int exitCode = 0;
 };
+
+// The name that the program was called by: messages of `stagecraft-cli render`, which hands over to this program, bear its
+// own name.
+std::string calledName(const char* argument);
 
 std::variant<WindowCommand, RenderCommand, Done> readCommandLine(int argc, char** argv);
 

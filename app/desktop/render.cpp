@@ -13,11 +13,12 @@ using traces::Expected;
 
 namespace {
 
-Expected<std::shared_ptr<const traces::Trace>> traceOf(const QString& source)
+Expected<std::shared_ptr<const traces::Trace>> traceOf(const QString& source, const Tell& tell)
 {
     if (namesTrace(source)) {
         Expected<traces::Trace> trace = traces::loadTrace(ui::fromQt(source));
         if (!trace.ok()) return trace.error();
+        for (const std::string& note : trace.value().notes()) tell(ui::fromQt(source) + ": " + note);
         return std::make_shared<const traces::Trace>(std::move(trace).value());
     }
     const Expected<engine::Plan> plan = planOf(source);
@@ -29,12 +30,16 @@ Expected<std::shared_ptr<const traces::Trace>> traceOf(const QString& source)
 
 } // namespace
 
-Expected<void> render(const RenderCommand& command)
+Expected<void> render(const RenderCommand& command, const Tell& tell)
 {
-    const Expected<std::shared_ptr<const traces::Trace>> trace = traceOf(command.source);
+    const Expected<std::shared_ptr<const traces::Trace>> trace = traceOf(command.source, tell);
     if (!trace.ok()) return trace.error();
     ui::ExportOptions options;
     options.width = command.width;
+    options.scale = command.scale;
+    if (command.step) options.step = traces::Step{*command.step};
+    options.from = command.from;
+    options.to = command.to;
     options.theme = ui::Theme::of(command.theme.value_or(ui::ThemeKind::Light));
     return ui::exportTimeline({ui::TraceSource{trace.value(), {}, false}}, options, command.out);
 }

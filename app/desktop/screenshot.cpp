@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/desktop/screenshot.h"
 
+#include "traces/format/output_file.h"
+#include "ui/bridge/text.h"
 #include "ui/window/main_window.h"
 
+#include <QBuffer>
 #include <QCoreApplication>
 #include <QPixmap>
 
@@ -60,8 +63,17 @@ void Screenshot::take()
     // What the last events set off (layouts, queued replots) comes before the picture.
     QCoreApplication::sendPostedEvents();
     QCoreApplication::processEvents(QEventLoop::ExcludeUserInputEvents);
-    if (!window_.grab().save(command_.screenshot)) {
-        fail(tr("%1 cannot be written; choose a file that ends with .png in a folder that exists.").arg(command_.screenshot));
+    QBuffer png;
+    png.open(QIODevice::WriteOnly);
+    if (!window_.grab().save(&png, "PNG")) {
+        fail(tr("%1: the picture could not be encoded as PNG.").arg(command_.screenshot));
+        return;
+    }
+    traces::Expected<traces::OutputFile> file = traces::OutputFile::create(ui::fromQt(command_.screenshot));
+    if (file.ok()) file.value().write({png.data().constData(), static_cast<std::size_t>(png.size())});
+    const traces::Expected<void> written = file.ok() ? file.value().commit() : traces::Expected<void>(file.error());
+    if (!written.ok()) {
+        fail(ui::toQt(written.error().message));
         return;
     }
     QCoreApplication::exit(0);

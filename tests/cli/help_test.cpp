@@ -5,6 +5,8 @@
 #include "tests/traces/temporary_folder.h"
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 namespace stagecraft::cli::test {
 
@@ -143,7 +145,70 @@ TEST(Render, DrawsPlansAndTracesWithoutADisplay)
             EXPECT_GT(std::filesystem::file_size(folder.file(name)), 1000U) << name;
         }
     }
-    EXPECT_EQ(stagecraft({"render", "nowhere.json", folder.file("b.png")}).exitCode, 1);
+    const Output missing = stagecraft({"render", "nowhere.json", folder.file("b.png")});
+    EXPECT_EQ(missing.exitCode, 1);
+    EXPECT_THAT(missing.err, testing::StartsWith("stagecraft-cli: "));
+}
+
+TEST(Render, HandsOnWhatThePictureIsToShow)
+{
+    const traces::test::TemporaryFolder folder;
+    const auto drawn = [&](std::vector<std::string> options) {
+        options.insert(options.begin(), {"render", "hello", folder.file("Picture.SVG")});
+        const Output output = stagecraft(options);
+        EXPECT_EQ(output.exitCode, 0) << output.err;
+        std::ifstream in(folder.file("Picture.SVG"));
+        return std::string(std::istreambuf_iterator<char>(in), {});
+    };
+    EXPECT_THAT(drawn({"--width", "777"}), HasSubstr("viewBox=\"0 0 777 "));
+    EXPECT_NE(drawn({"--theme", "dark"}), drawn({}));
+    EXPECT_NE(drawn({"--from", "10us", "--to", "1ms"}), drawn({}));
+    EXPECT_NE(drawn({"--step", "0"}), "");
+    const auto refused = [&](const std::vector<std::string>& options, int code, const char* reason) {
+        std::vector<std::string> line{"render", "hello", folder.file("b.png")};
+        line.insert(line.end(), options.begin(), options.end());
+        const Output output = stagecraft(line);
+        EXPECT_EQ(output.exitCode, code) << options[0];
+        EXPECT_THAT(output.err, HasSubstr(reason));
+    };
+    refused({"--step", "9"}, 1, "there is no step 9");
+    refused({"--from", "2ms", "--to", "1ms"}, 1, "the first must be before the second");
+    refused({"--from", "soon"}, 2, "soon");
+    refused({"--width", "1"}, 2, "--width");
+    EXPECT_FALSE(std::filesystem::exists(folder.file("b.png")));
+}
+
+TEST(Render, TellsThatATraceIsCutShort)
+{
+    const traces::test::TemporaryFolder folder;
+    ASSERT_EQ(stagecraft({"simulate", "--trace", folder.file("a.strace")}).exitCode, 0);
+    std::filesystem::resize_file(folder.file("a.strace"), std::filesystem::file_size(folder.file("a.strace")) - 100);
+    const Output converted = stagecraft({"convert", folder.file("a.strace"), folder.file("a.json")});
+    const Output rendered = stagecraft({"render", folder.file("a.strace"), folder.file("a.png")});
+    EXPECT_EQ(rendered.exitCode, 0);
+    EXPECT_NE(rendered.err, "");
+    EXPECT_EQ(rendered.err, converted.err); // the same words
+}
+
+TEST(Screenshot, RefusesWhatItCannotDraw)
+{
+    const traces::test::TemporaryFolder folder;
+    const auto window = [&](std::vector<std::string> options) {
+        options.insert(options.begin(), std::filesystem::path(program()).replace_filename("stagecraft").string());
+        return Process(options).finish();
+    };
+    EXPECT_EQ(window({"--screenshot", folder.file("a.jpg")}).exitCode, 2);
+    EXPECT_FALSE(std::filesystem::exists(folder.file("a.jpg")));
+    const Output late = window({"--plan", "hello", "--run", "--screenshot", folder.file("a.png"), "--screenshot-at", "step:99"});
+    EXPECT_EQ(late.exitCode, 1);
+    EXPECT_THAT(late.err, HasSubstr("step:99"));
+    const Output small = window({"--plan", "hello", "--size", "320x240", "--screenshot", folder.file("a.png")});
+    EXPECT_EQ(small.exitCode, 0);
+    EXPECT_THAT(small.err, HasSubstr("the picture is "));
+    std::filesystem::create_symlink("/dev/full", folder.file("full.png"));
+    const Output full = window({"--plan", "hello", "--screenshot", folder.file("full.png")});
+    EXPECT_EQ(full.exitCode, 1);
+    EXPECT_THAT(full.err, HasSubstr("disk is full"));
 }
 
 #endif

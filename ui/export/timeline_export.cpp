@@ -3,15 +3,16 @@
 
 #include "ui/export/timeline_sheet.h"
 
+#include "traces/format/output_file.h"
+
 #include <QBuffer>
 #include <QFileInfo>
 #include <QImage>
 #include <QPainter>
 #include <QPdfWriter>
-#include <QSaveFile>
 #include <QSvgGenerator>
 
-#include <functional>
+#include <algorithm>
 
 namespace stagecraft::ui {
 namespace {
@@ -21,13 +22,24 @@ using traces::Expected;
 
 constexpr int kLargestSide = 32'000; // of an image, in pixels: what image readers commonly take
 
-Expected<QByteArray> png(TimelineSheet& sheet, double scale)
+Expected<double> scaleOf(const TimelineSheet& sheet, double wanted)
 {
-    const QSize pixels = (sheet.size() * scale).toSize();
-    if (pixels.width() > kLargestSide || pixels.height() > kLargestSide)
-        return Error{"an image of " + std::to_string(pixels.width()) + " x " + std::to_string(pixels.height()) +
-                     " pixels is too large; choose a smaller width or scale, or an .svg or .pdf file"};
-    QImage image(pixels, QImage::Format_RGB32);
+    const double side = std::max(sheet.size().width(), sheet.size().height());
+    for (const double scale : {2.0, 1.5, 1.0})
+        if (wanted == 0 && side * scale <= kLargestSide) return scale;
+    if (wanted > 0 && side * wanted <= kLargestSide) return wanted;
+    const QSize pixels = (sheet.size() * std::max(wanted, 1.0)).toSize();
+    return Error{"an image of " + std::to_string(pixels.width()) + " x " + std::to_string(pixels.height()) +
+                 " pixels is too large, " + std::to_string(kLargestSide) +
+                 " a side at most; choose a smaller scale or width, fewer lanes, or an .svg or .pdf file"};
+}
+
+Expected<QByteArray> png(TimelineSheet& sheet, double wantedScale)
+{
+    const Expected<double> fitting = scaleOf(sheet, wantedScale);
+    if (!fitting.ok()) return fitting.error();
+    const double scale = fitting.value();
+    QImage image((sheet.size() * scale).toSize(), QImage::Format_RGB32);
     if (image.isNull()) return Error{"no memory for an image of this size; choose a smaller width or scale"};
     image.setDevicePixelRatio(scale);
     {
@@ -80,10 +92,10 @@ Expected<QByteArray> pdf(TimelineSheet& sheet)
 
 Expected<void> write(const QByteArray& bytes, const QString& file)
 {
-    QSaveFile target(file);
-    if (!target.open(QIODevice::WriteOnly) || target.write(bytes) != bytes.size() || !target.commit())
-        return Error{"cannot be written: " + target.errorString().toStdString()};
-    return {};
+    Expected<traces::OutputFile> target = traces::OutputFile::create(file.toStdString());
+    if (!target.ok()) return target.error();
+    target.value().write({bytes.constData(), static_cast<std::size_t>(bytes.size())});
+    return target.value().commit();
 }
 
 } // namespace
@@ -96,12 +108,12 @@ Expected<void> exportTimeline(const std::vector<TraceSource>& sources, const Exp
         return Error{"the ending chooses the form of the picture: use .png, .svg or .pdf"}.in(name);
     TimelineSheet sheet(sources, options);
     if (sheet.empty()) return Error{"there is nothing to draw: the trace has no slices"}.in(name);
+    if (auto known = sheet.checkRange(); !known.ok()) return known.error().in(name);
     const Expected<QByteArray> bytes = ending == QLatin1String("png")   ? png(sheet, options.scale)
                                        : ending == QLatin1String("svg") ? svg(sheet)
                                                                         : pdf(sheet);
     if (!bytes.ok()) return bytes.error().in(name);
-    if (auto written = write(bytes.value(), file); !written.ok()) return written.error().in(name);
-    return {};
+    return write(bytes.value(), file); // its errors name the file
 }
 
 } // namespace stagecraft::ui

@@ -21,13 +21,25 @@
 
 namespace stagecraft::ui {
 
+// The lanes of a window as they are scrolled there.
+struct ShownLanes {
+    double height = 0;
+    double scroll = 0;
+};
+
 struct ExportOptions {
     int width = 1600;                       // in units of the picture: pixels at scale 1
     int height = 0;                         // 0: what the lanes need
-    double scale = 2;                       // PNG: pixels per unit
+    double scale = 0;                       // PNG: pixels per unit; 0: 2, or less where the picture would be too large
     Theme theme = Theme::of(ThemeKind::Light);
     Arrangement arrangement = Arrangement::Stacked;
-    std::optional<traces::Interval> range{};  // shown time; nullopt: whole
+    // What part of the time: all, or a shown interval, or a step; `from` and `to` count from the start of that step, or of all.
+    std::optional<traces::Interval> range{};
+    std::optional<traces::Step> step{};
+    std::optional<traces::TimeNs> from{};
+    std::optional<traces::TimeNs> to{};
+    std::optional<ShownLanes> lanes{};      // nullopt: all of them
+    TimelineItem selection{};               // with its arrows; of the same sources
     FoldedRanks folded{};
     QString title{};                        // empty: the trace's own
 };

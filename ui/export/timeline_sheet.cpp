@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/export/timeline_sheet.h"
 
-#include "ui/timeline/clip.h"
+#include "engine/plan/plan_json.h"
+#include "ui/timeline/legend_painter.h"
 #include "ui/timeline/time_ticks.h"
 
 #include <QFontMetricsF>
@@ -9,7 +10,7 @@
 #include <QPainter>
 
 #include <algorithm>
-#include <array>
+#include <vector>
 
 namespace stagecraft::ui {
 namespace {
@@ -34,18 +35,6 @@ QFont sized(QFont font, int pixels, QFont::Weight weight = QFont::Normal)
     return font;
 }
 
-// The classes that a scene has blocks of.
-std::array<bool, traces::kPaintClassCount> classesOf(const TimelineScene& scene)
-{
-    std::array<bool, traces::kPaintClassCount> found{};
-    for (int source = 0; source < scene.sourceCount(); ++source)
-        for (const traces::Lane& lane : scene.trace(source).lanes()) {
-            const traces::Occupancy total = lane.occupancyUntil(lane.lastEnd(), lane.size());
-            for (std::size_t c = 0; c < total.size(); ++c) found[c] |= total[c] > 0;
-        }
-    return found;
-}
-
 } // namespace
 
 TimelineSheet::TimelineSheet(const std::vector<TraceSource>& sources, const ExportOptions& options)
@@ -55,17 +44,76 @@ TimelineSheet::TimelineSheet(const std::vector<TraceSource>& sources, const Expo
     scene_.setSources(sources);
     const double around = 2 * kMargin + kTitleHeight + painter_.rulerHeight() + kLegendHeight + kFiguresHeight;
     LayoutOptions layout;
-    layout.leastCompute = kLaneHeight;
-    layout.fitHeight = std::max(0.0, options.height - around);
+    if (options.lanes) {
+        layout.fitHeight = options.lanes->height;
+    } else {
+        layout.leastCompute = kLaneHeight;
+        layout.fitHeight = std::max(0.0, options.height - around);
+    }
+    if (scene_.sourceCount() == 1) layout.headerHeight = 0; // the sheet's title says it
     layout_ = LaneLayout(scene_, layout, options.folded);
-    size_ = QSizeF(std::max(400, options.width), options.height > 0 ? options.height : std::ceil(around + layout_.height()));
+    const double lanes = options.lanes ? options.lanes->height : layout_.height();
+    size_ = QSizeF(std::max(400, options.width), options.height > 0 ? options.height : std::ceil(around + lanes));
+}
+
+traces::TimeNs TimelineSheet::shift() const { return scene_.segments(scene_.reference()).front().shift; }
+
+traces::Expected<void> TimelineSheet::checkRange() const
+{
+    const StepTable& steps = scene_.steps(scene_.reference());
+    if (options_.step && !steps.find(*options_.step))
+        return traces::Error{"there is no step " + std::to_string(options_.step->value) + "; the trace has the steps " +
+                             std::to_string(steps.all().front().step.value) + " to " + std::to_string(steps.all().back().step.value)};
+    if (!options_.from && !options_.to) return {};
+    const TimeRange shown = range();
+    if (shown.length <= 0) return traces::Error{"nothing lies between the times given; the first must be before the second, and within the trace"};
+    return {};
+}
+
+TimeRange TimelineSheet::range() const
+{
+    if (options_.range) return {options_.range->begin, 0, static_cast<double>(options_.range->length())};
+    traces::Interval all = scene_.extent();
+    if (options_.step)
+        if (const StepPlace* place = scene_.steps(scene_.reference()).find(*options_.step))
+            all = {place->span.begin + shift(), place->span.end + shift()};
+    // An end that is not given has the margin of a fitted view.
+    const double margin = TimeAxis::kFitMargin * static_cast<double>(all.length());
+    const double left = options_.from ? static_cast<double>(*options_.from) : -margin;
+    const double right = options_.to ? static_cast<double>(*options_.to) : static_cast<double>(all.length()) + margin;
+    return {all.begin, left, left < static_cast<double>(all.length()) ? right - left : 0};
+}
+
+const StepPlace* TimelineSheet::toldStep() const
+{
+    const StepTable& steps = scene_.steps(scene_.reference());
+    if (options_.step) return steps.find(*options_.step);
+    const TimeRange shown = range();
+    std::vector<const StepPlace*> seen;
+    for (const StepPlace& place : steps.all()) {
+        const double begin = shown.at(place.span.begin + shift());
+        const double end = shown.at(place.span.end + shift());
+        if (place.finished && end > 0 && begin < shown.length) seen.push_back(&place);
+    }
+    if (seen.empty()) return nullptr;
+    const auto length = [&](const StepPlace* place) { return place->span.length() - scene_.trace(scene_.reference()).pausedWithin(place->span); };
+    const auto middle = seen.begin() + static_cast<std::ptrdiff_t>((seen.size() - 1) / 2);
+    std::nth_element(seen.begin(), middle, seen.end(), [&](const StepPlace* a, const StepPlace* b) {
+        return std::pair(length(a), a->step) < std::pair(length(b), b->step);
+    });
+    return *middle;
 }
 
 QString TimelineSheet::title() const
 {
     if (!options_.title.isEmpty()) return options_.title;
     if (scene_.reference() < 0) return {};
-    const std::string& own = scene_.trace(scene_.reference()).info.title;
+    const traces::TraceInfo& info = scene_.trace(scene_.reference()).info;
+    std::string own = info.title;
+    if (!info.planJson.empty()) {
+        const traces::Expected<engine::Plan> plan = engine::readPlan(info.planJson);
+        if (plan.ok() && own.find(plan.value().name) == std::string::npos) own = plan.value().name + (own.empty() ? "" : ", ") + own;
+    }
     return own.empty() ? QStringLiteral("Pipeline timeline") : QString::fromStdString(own);
 }
 
@@ -88,61 +136,22 @@ QString TimelineSheet::subtitle() const
 QString TimelineSheet::figuresLine() const
 {
     const int source = scene_.reference();
-    const auto& steps = scene_.steps(source).all();
-    const traces::TimeNs shift = scene_.segments(source).front().shift;
-    // The first step that is seen at all.
-    const auto seen = std::find_if(steps.begin(), steps.end(), [&](const StepPlace& place) {
-        return !options_.range || place.span.end + shift > options_.range->begin;
-    });
-    if (seen == steps.end()) return {};
-    const auto& figures = scene_.figures(source, seen->step);
-    if (!figures) return {};
+    const StepPlace* told = toldStep();
+    if (!told) return QStringLiteral("no finished step in sight");
+    const std::size_t count = scene_.steps(source).all().size();
+    QString name = count == 1 ? QStringLiteral("step %1: ").arg(told->step.value) : QStringLiteral("step %1 of %2: ").arg(told->step.value).arg(count);
+    if (!told->finished) return name + QStringLiteral("not finished");
+    if (!options_.step && count > 1) name.prepend(QStringLiteral("median "));
+    const traces::Expected<traces::StepFigures> worked = traces::stepFigures(scene_.trace(source), told->step);
+    if (!worked.ok()) return {};
+    const traces::StepFigures& figures = worked.value();
     const QString dot = QStringLiteral("   \u00b7   ");
     const auto percent = [](double fraction) { return QString::fromStdString(traces::formatPercent(fraction)); };
     double peak = 0;
-    for (const traces::RankFigures& rank : figures->ranks) peak = std::max(peak, rank.peakActivations);
-    return QStringLiteral("step %1 of %2: ").arg(seen->step.value).arg(steps.size()) + durationText(figures->makespan) + dot +
-           QStringLiteral("bubble (1 \u2212 work/makespan) ") + percent(figures->bubbleMakespan) + dot +
-           QStringLiteral("over ideal ") + percent(figures->bubbleOverIdeal) + dot +
+    for (const traces::RankFigures& rank : figures.ranks) peak = std::max(peak, rank.peakActivations);
+    return name + durationText(figures.makespan) + dot + QStringLiteral("bubble (1 \u2212 work/makespan) ") +
+           percent(figures.bubbleMakespan) + dot + QStringLiteral("over ideal ") + percent(figures.bubbleOverIdeal) + dot +
            QStringLiteral("peak activations %1 micro-batches").arg(peak, 0, 'g', 4);
-}
-
-void TimelineSheet::paintLegend(QPainter& painter, double y) const
-{
-    const Theme& theme = options_.theme;
-    painter.setFont(font_);
-    const QFontMetricsF metrics(font_);
-    double x = kMargin + painter_.headerWidth();
-    const double right = size_.width() - kMargin;
-    const auto entry = [&](const QString& text, const auto& swatch) {
-        const double width = 18 + 6 + metrics.horizontalAdvance(text) + 20;
-        if (x + width > right) return;
-        swatch(QRectF(x, y + (kLegendHeight - 12) / 2, 18, 12));
-        painter.setPen(theme.text);
-        painter.drawText(QPointF(x + 24, y + (kLegendHeight + metrics.ascent() - metrics.descent()) / 2), text);
-        x += width;
-    };
-    const auto found = classesOf(scene_);
-    for (std::size_t c = 0; c < found.size(); ++c) {
-        if (!found[c]) continue;
-        entry(QString::fromUtf8(paintClassName(static_cast<traces::PaintClass>(c))), [&](const QRectF& box) {
-            painter.setPen(Qt::NoPen);
-            painter.setBrush(theme.classes[c]);
-            painter.drawRoundedRect(box, 2, 2);
-        });
-    }
-    entry(QStringLiteral("idle"), [&](const QRectF& box) {
-        painter.fillRect(box, theme.lane);
-        painter.setPen(QPen(theme.hatch, 1.4));
-        for (double at = box.left() - box.height(); at < box.right(); at += 7)
-            if (const auto line = clippedLine({at, box.bottom(), at + box.height(), box.top()}, box)) painter.drawLine(*line);
-    });
-    if (scene_.arrangement() == Arrangement::Overlaid && scene_.sourceCount() > 1)
-        entry(QStringLiteral("simulated"), [&](const QRectF& box) {
-            painter.setPen(QPen(theme.ghost, 1.5));
-            painter.setBrush(Qt::NoBrush);
-            painter.drawRect(box);
-        });
 }
 
 void TimelineSheet::paint(QPainter& painter, Surface surface, double deviceRatio)
@@ -165,13 +174,14 @@ void TimelineSheet::paint(QPainter& painter, Surface surface, double deviceRatio
     view.area = QRectF(kMargin, top, size_.width() - 2 * kMargin, size_.height() - top - below);
     view.surface = surface;
     view.deviceRatio = deviceRatio;
-    if (options_.range)
-        view.range = {options_.range->begin, 0, static_cast<double>(options_.range->length())};
-    else
-        view.range = scene_.axis().range();
+    view.range = range();
+    view.foldMarks = false;
+    view.selection = options_.selection;
+    if (options_.lanes) view.scroll = options_.lanes->scroll;
     painter_.paint(painter, scene_, layout_, view);
 
-    paintLegend(painter, size_.height() - below);
+    const double legendLeft = kMargin + painter_.headerWidth();
+    paintLegend(painter, scene_, QRectF(legendLeft, size_.height() - below, size_.width() - kMargin - legendLeft, kLegendHeight), theme, font_);
     painter.setFont(font_);
     painter.setPen(theme.mutedText);
     const QFontMetricsF metrics(font_);

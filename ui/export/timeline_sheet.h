@@ -19,13 +19,18 @@ public:
 
     [[nodiscard]] bool empty() const { return scene_.empty(); }
     [[nodiscard]] QSizeF size() const { return size_; }
+    // Whether the step and the times that are asked for are in the trace.
+    [[nodiscard]] traces::Expected<void> checkRange() const;
     [[nodiscard]] QString title() const;
     void paint(QPainter& painter, Surface surface, double deviceRatio);
 
 private:
     [[nodiscard]] QString subtitle() const;
     [[nodiscard]] QString figuresLine() const;
-    void paintLegend(QPainter& painter, double y) const;
+    [[nodiscard]] TimeRange range() const;
+    // The finished step that the figures tell: the one asked for, else the one of median length among those in sight.
+    [[nodiscard]] const StepPlace* toldStep() const;
+    [[nodiscard]] traces::TimeNs shift() const;
 
     ExportOptions options_;
     TimelineScene scene_;

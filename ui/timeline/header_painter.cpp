@@ -58,7 +58,7 @@ void paintGroup(QPainter& painter, const traces::Trace& trace, const RankGroup& 
     // The name stays in sight while any lane of its rank is.
     const QRectF stuck = box.translated(0, std::clamp(areas.column.top() - box.top(), 0.0, std::max(0.0, groupBottom - box.bottom())));
     if (stuck.top() + 10 > areas.column.bottom() || stuck.bottom() - 10 < areas.column.top()) return;
-    if (group.foldable) {
+    if (group.foldable && areas.foldMarks) {
         const QRectF mark = foldMark(stuck);
         if (areas.column.contains(mark)) paintFoldMark(painter, mark, group.folded, theme.mutedText);
     }

@@ -22,6 +22,7 @@ struct HeaderAreas {
     QRectF column; // left of the lanes
     QRectF whole;  // column and lanes
     double scroll = 0;
+    bool foldMarks = true; // a printed picture has nothing to press
 };
 
 void paintHeaders(QPainter& painter, const TimelineScene& scene, const LaneLayout& layout, const HeaderAreas& areas,

@@ -106,7 +106,7 @@ void TimelinePainter::paint(QPainter& painter, const TimelineScene& scene, const
     painter.fillRect(QRectF(view.area.left(), view.area.top(), lanes.left() - view.area.left(), lanes.top() - view.area.top()), theme_.base);
     painter.fillRect(QRectF(view.area.left(), lanes.top() - 1, lanes.left() - view.area.left(), 1), theme_.line);
     const QRectF column(view.area.left(), lanes.top(), lanes.left() - view.area.left(), lanes.height());
-    paintHeaders(painter, scene, layout, {column, column.united(lanes), view.scroll}, theme_, font_);
+    paintHeaders(painter, scene, layout, {column, column.united(lanes), view.scroll, view.foldMarks}, theme_, font_);
 }
 
 void TimelinePainter::paintLanes(QPainter& painter, const TimelineScene& scene, const LaneLayout& layout,

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What the colours mean: the kinds of work that a scene has, idle time, the shades of chunks, the outlines of a simulation.
+#pragma once
+
+#include "ui/theme/theme.h"
+#include "ui/timeline/timeline_scene.h"
+
+#include <QFont>
+#include <QRectF>
+
+class QPainter;
+
+namespace stagecraft::ui {
+
+// In one line from the left of `box`; entries that have no room are left out.
+void paintLegend(QPainter& painter, const TimelineScene& scene, const QRectF& box, const Theme& theme, const QFont& font);
+
+} // namespace stagecraft::ui
