@@ -10,7 +10,7 @@
 namespace stagecraft::ui {
 
 LossPlot::LossPlot(QWidget* parent)
-    : QWidget(parent), plot_(new QCustomPlot(this)), lastText_(new QCPItemText(plot_)), emptyText_(new QCPItemText(plot_)),
+    : QWidget(parent), plot_(new QCustomPlot(this)), emptyText_(new QCPItemText(plot_)),
       theme_(Theme::of(ThemeKind::Light))
 {
     auto* column = new QVBoxLayout(this);
@@ -18,19 +18,16 @@ LossPlot::LossPlot(QWidget* parent)
     column->addWidget(plot_);
     setAccessibleName(tr("Loss of each step"));
     plot_->setAccessibleName(accessibleName());
+    plot_->setFocusProxy(this);
     plot_->addGraph();
     plot_->axisRect()->setMinimumMargins(QMargins(8, 8, 8, 4));
     plot_->yAxis->ticker()->setTickCount(2); // the plot is low
     plot_->yAxis->setNumberFormat(QStringLiteral("g"));
-    plot_->yAxis->setNumberPrecision(4);
+    plot_->yAxis->setNumberPrecision(3);
     const QSharedPointer<QCPAxisTickerFixed> whole(new QCPAxisTickerFixed); // a step is a whole number
     whole->setTickStep(1);
     whole->setScaleStrategy(QCPAxisTickerFixed::ssMultiples);
     plot_->xAxis->setTicker(whole);
-    plot_->xAxis->setLabel(tr("step"));
-    lastText_->setPositionAlignment(Qt::AlignRight | Qt::AlignTop);
-    lastText_->position->setType(QCPItemPosition::ptAxisRectRatio);
-    lastText_->position->setCoords(0.98, 0.04);
     emptyText_->position->setType(QCPItemPosition::ptAxisRectRatio);
     emptyText_->position->setCoords(0.5, 0.5);
     emptyText_->setText(tr("A run shows its loss here"));
@@ -40,49 +37,65 @@ LossPlot::LossPlot(QWidget* parent)
 
 QSize LossPlot::sizeHint() const { return {260, 130}; }
 
+QSize LossPlot::minimumSizeHint() const { return {160, 90}; }
+
 void LossPlot::setTheme(const Theme& theme)
 {
     theme_ = theme;
     applyTheme(*plot_, theme_);
     plot_->graph(0)->setPen(QPen(theme_.accent, 1.8));
-    lastText_->setColor(theme_.text);
     emptyText_->setColor(theme_.mutedText);
     plot_->replot(QCustomPlot::rpQueuedReplot);
 }
 
 void LossPlot::setTrace(const traces::Trace& trace)
 {
-    std::vector<double> losses;
-    for (const traces::StepSpan& step : trace.steps())
-        if (step.loss) losses.push_back(*step.loss);
-    setLosses(losses);
+    QVector<double> steps;
+    QVector<double> losses;
+    for (const traces::StepSpan& step : trace.steps()) {
+        if (!step.loss) continue;
+        steps << step.step.value;
+        losses << *step.loss;
+    }
+    setPoints(steps, losses);
 }
 
 void LossPlot::setLosses(const std::vector<double>& losses)
 {
-    QVector<double> keys;
+    QVector<double> steps;
+    for (std::size_t i = 0; i < losses.size(); ++i) steps << static_cast<double>(i);
+    setPoints(steps, QVector<double>(losses.begin(), losses.end()));
+}
+
+void LossPlot::setPoints(const QVector<double>& steps, const QVector<double>& losses)
+{
     QVector<double> values;
     QVector<double> finite;
-    for (std::size_t i = 0; i < losses.size(); ++i) {
-        keys << static_cast<double>(i);
-        values << (std::isfinite(losses[i]) ? losses[i] : qQNaN()); // the curve breaks there
-        if (std::isfinite(losses[i])) finite << losses[i];
+    for (const double loss : losses) {
+        values << (std::isfinite(loss) ? loss : qQNaN()); // the curve breaks there
+        if (std::isfinite(loss)) finite << loss;
     }
-    plot_->graph(0)->setData(keys, values, true);
+    plot_->graph(0)->setData(steps, values, true);
     plot_->graph(0)->setScatterStyle(losses.size() <= 40 ? QCPScatterStyle(QCPScatterStyle::ssDisc, 4) : QCPScatterStyle());
     const bool any = !losses.empty();
     plot_->xAxis->setVisible(any);
     plot_->yAxis->setVisible(any);
     emptyText_->setVisible(!any);
-    lastText_->setVisible(any);
+    QString title = tr("Loss");
     if (any) {
-        lastText_->setText(std::isfinite(losses.back()) ? tr("loss %1").arg(losses.back(), 0, 'g', 5) : tr("loss is not a number"));
-        plot_->xAxis->setRange(-0.3, static_cast<double>(losses.size()) - 0.7);
+        const QString value = std::isfinite(losses.back()) ? QString::number(losses.back(), 'g', 5) : tr("is not a number");
+        title = tr("Loss %1 after step %2").arg(value).arg(steps.back());
+        plot_->xAxis->setRange(steps.front() - 0.3, steps.back() + 0.3);
         if (!finite.isEmpty()) {
             const auto [low, high] = std::minmax_element(finite.begin(), finite.end());
-            const double room = std::max((*high - *low) * 0.15, std::abs(*high) * 0.01 + 1e-12);
-            plot_->yAxis->setRange(*low - room, *high + 2 * room);
+            const double room = std::max((*high - *low) * 0.1, std::abs(*high) * 0.01 + 1e-12);
+            plot_->yAxis->setRange(*low - room, *high + room);
         }
+    }
+    if (title != title_) {
+        title_ = title;
+        plot_->setAccessibleDescription(title_);
+        emit titleChanged(title_);
     }
     plot_->replot(QCustomPlot::rpQueuedReplot);
 }

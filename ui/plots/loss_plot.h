@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The loss of each step of a run, as a small curve with its last value.
+// The loss of each step of a run, as a small curve. Its last value is told by titleChanged(), for the frame around it: a
+// plot this low has no room for texts.
 #pragma once
 
 #include "ui/theme/theme.h"
@@ -26,11 +27,19 @@ public:
     void setTrace(const traces::Trace& trace);         // the losses of its steps
     [[nodiscard]] QCustomPlot& plot() { return *plot_; }
 
+    [[nodiscard]] const QString& title() const { return title_; } // "Loss 0.512 after step 4"
+
     QSize sizeHint() const override;
+    QSize minimumSizeHint() const override;
+
+signals:
+    void titleChanged(const QString& title);
 
 private:
+    void setPoints(const QVector<double>& steps, const QVector<double>& losses);
+
+    QString title_;
     QCustomPlot* plot_;
-    QCPItemText* lastText_;
     QCPItemText* emptyText_;
     Theme theme_;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/plots/memory_plot.h"
 
+#include "ui/plots/in_flight_curve.h"
+#include "ui/plots/memory_curve.h"
 #include "ui/plots/tickers.h"
 #include "ui/theme/contrast.h"
 
@@ -22,7 +24,9 @@ using traces::Rank;
 using traces::TimeNs;
 
 constexpr int kMostLegendRanks = 8;
-constexpr std::size_t kMostPredictionSegments = 64;
+constexpr int kMostPredictedRanks = 8;
+constexpr int kLegendMargin = 30; // its frame, and its distance from the axes
+constexpr std::size_t kMostCountedSlices = 2'000'000; // more take longer than one waits, and more memory than their lanes
 constexpr double kHeadRoom = 1.5; // of the peak: room for its text and the legend
 
 // From the ground up: what stays at the bottom, what comes and goes on top.
@@ -31,10 +35,22 @@ constexpr std::array<MemoryClass, 5> kStack{MemoryClass::Weights, MemoryClass::G
 
 unsigned bit(MemoryClass memory) { return 1U << static_cast<unsigned>(memory); }
 
+// Whether its blocks say what they hold: those of an imported trace may be mere kernels.
+bool holdsActivations(const traces::Lane& lane)
+{
+    const auto forward = static_cast<std::size_t>(traces::PaintClass::Forward);
+    const auto overlap = static_cast<std::size_t>(traces::PaintClass::Overlap);
+    const traces::Occupancy total = lane.occupancyUntil(lane.lastEnd(), lane.size());
+    return !lane.empty() && (total[forward] > 0 || total[overlap] > 0);
+}
+
 std::vector<Rank> ranksOf(const traces::Trace& trace)
 {
     std::vector<Rank> ranks;
     for (const traces::MemorySeries& series : trace.memory()) ranks.push_back(series.rank);
+    if (ranks.empty() && trace.sliceCount() <= kMostCountedSlices) // no bytes: those that compute
+        for (const traces::Lane& lane : trace.lanes())
+            if (lane.info().kind == traces::LaneKind::Compute && holdsActivations(lane)) ranks.push_back(lane.info().rank);
     std::sort(ranks.begin(), ranks.end());
     ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
     return ranks;
@@ -55,15 +71,18 @@ MemoryPlot::MemoryPlot(TimelineScene& scene, QWidget* parent)
     setAccessibleName(tr("Memory of each rank over time"));
     plot_->setAccessibleName(accessibleName());
     plot_->setMouseTracking(true);
+    plot_->setFocusProxy(this);
     plot_->installEventFilter(this);
     plot_->axisRect()->setAutoMargins(QCP::msNone);
     plot_->axisRect()->setMargins(QMargins(130, 8, 16, 8));
     plot_->xAxis->setTicker(timeTicker_);
     plot_->xAxis->setTickLabels(false);
     plot_->xAxis->setTickLength(0);
-    const QSharedPointer<ByteTicker> bytes(new ByteTicker);
-    bytes->setTickCount(4);
-    plot_->yAxis->setTicker(bytes);
+    byteTicker_ = QSharedPointer<ByteTicker>::create();
+    byteTicker_->setTickCount(4);
+    countTicker_ = QSharedPointer<QCPAxisTicker>::create();
+    countTicker_->setTickCount(4);
+    plot_->yAxis->setNumberFormat(QStringLiteral("g"));
     plot_->yAxis->setTickLength(0, 4);
     plot_->legend->setVisible(true);
     plot_->legend->setFillOrder(QCPLegend::foColumnsFirst, false);
@@ -126,110 +145,174 @@ const traces::Trace* MemoryPlot::trace() const
 
 TimeNs MemoryPlot::shift() const { return scene_.segments(scene_.reference()).front().shift; }
 
+std::unique_ptr<RankCurve> MemoryPlot::totalOf(Rank rank) const
+{
+    if (inFlight_) return std::make_unique<InFlightCurve>(rank);
+    return std::make_unique<MemoryCurve>(rank, MemoryCurve::kAllClasses);
+}
+
+double MemoryPlot::unit() const { return inFlight_ ? 1.0 / chunks_ : 1; }
+
+QString MemoryPlot::valueText(std::int64_t value) const
+{
+    return inFlight_ ? QString::number(static_cast<double>(value) * unit(), 'g', 4) : sizeText(value);
+}
+
+void MemoryPlot::addCurve(std::unique_ptr<RankCurve> sum, const QString& name, const QPen& pen)
+{
+    QCPGraph* graph = plot_->addGraph();
+    graph->setLineStyle(QCPGraph::lsStepLeft);
+    graph->setPen(pen);
+    curves_.push_back({std::move(sum), graph, name});
+}
+
 void MemoryPlot::rebuild()
 {
     plot_->clearGraphs();
     curves_.clear();
-    prediction_ = nullptr;
+    predictions_.clear();
     const traces::Trace* source = trace();
     const std::vector<Rank> ranks = source ? ranksOf(*source) : std::vector<Rank>{};
-    const bool stacked = rank_ && std::find(ranks.begin(), ranks.end(), *rank_) != ranks.end();
-    if (stacked) {
+    inFlight_ = source && source->memory().empty();
+    chunks_ = source ? std::max(1, source->info.chunks) : 1;
+    plot_->yAxis->setTicker(inFlight_ ? countTicker_ : byteTicker_);
+    plot_->yAxis->setLabel(inFlight_ ? tr("micro-batches in flight") : QString());
+    const bool chosen = rank_ && std::find(ranks.begin(), ranks.end(), *rank_) != ranks.end();
+    if (chosen && !inFlight_) {
         unsigned classes = 0;
         for (const MemoryClass memory : kStack) {
             if (!source->memorySeries(*rank_, memory)) continue;
             classes |= bit(memory);
             const auto text = traces::memoryClassText(memory);
             const QColor colour = theme_.memoryClasses[static_cast<std::size_t>(memory)];
-            QCPGraph* graph = plot_->addGraph();
-            graph->setPen(QPen(mixed(colour, theme_.text, 0.15), 1));
+            QCPGraph* below = curves_.empty() ? nullptr : curves_.back().graph;
+            addCurve(std::make_unique<MemoryCurve>(*rank_, classes), QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())),
+                     QPen(mixed(colour, theme_.text, 0.15), 1));
             QColor fill = colour;
             fill.setAlphaF(0.75F);
-            graph->setBrush(fill);
-            if (!curves_.empty()) graph->setChannelFillGraph(curves_.back().graph);
-            curves_.push_back({MemoryCurve(*rank_, classes), graph, QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()))});
-        }
-        if (scene_.sourceCount() > 1) {
-            prediction_ = plot_->addGraph();
-            prediction_->setPen(QPen(theme_.text, 1.4, Qt::DashLine));
-            prediction_->setLineStyle(QCPGraph::lsStepLeft);
-            prediction_->setName(tr("simulated"));
+            curves_.back().graph->setBrush(fill);
+            if (below) curves_.back().graph->setChannelFillGraph(below);
         }
     } else {
         for (const Rank rank : ranks) {
-            QCPGraph* graph = plot_->addGraph();
-            graph->setPen(QPen(theme_.rank(rank.value, static_cast<int>(ranks.size())), 1.6));
-            curves_.push_back({MemoryCurve(rank, MemoryCurve::kAllClasses), graph, tr("rank %1").arg(rank.value)});
+            if (chosen && rank != *rank_) continue;
+            // The colour of its place among the ranks that there are: a file may call them anything.
+            const auto place = static_cast<int>(std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin());
+            addCurve(totalOf(rank), tr("rank %1").arg(rank.value), QPen(theme_.rank(place, static_cast<int>(ranks.size())), 1.6));
         }
     }
     const auto count = static_cast<int>(curves_.size());
     for (int i = 0; i < count; ++i) {
         Curve& curve = curves_[static_cast<std::size_t>(i)];
-        curve.graph->setLineStyle(QCPGraph::lsStepLeft);
         curve.graph->setName(curve.name);
         // Of many ranks only the first, some between and the last are named: the colours are in order.
         const int every = (count + kMostLegendRanks - 1) / kMostLegendRanks;
         if (i % std::max(1, every) != 0 && i != count - 1) curve.graph->removeFromLegend();
     }
-    plot_->legend->setWrap(kMostLegendRanks + 2);
+    if (source && scene_.sourceCount() > 1) addPredictions(chosen ? std::vector<Rank>{*rank_} : ranks, chosen && !inFlight_);
     plot_->legend->setVisible(!curves_.empty());
     addData();
 }
 
+void MemoryPlot::addPredictions(const std::vector<Rank>& ranks, bool stacked)
+{
+    const traces::Trace& other = scene_.trace(scene_.reference() == 0 ? 1 : 0);
+    if (other.memory().empty() != inFlight_) return; // bytes are not set beside micro-batches
+    // Dashed lines in the ranks' own colours; of many ranks, two lines each could not be told apart.
+    if (ranks.size() > kMostPredictedRanks) return;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+        QCPGraph* graph = plot_->addGraph();
+        QPen pen = stacked || i >= curves_.size() ? QPen(theme_.text, 1.4) : curves_[i].graph->pen();
+        pen.setStyle(Qt::DashLine);
+        graph->setPen(pen);
+        graph->setLineStyle(QCPGraph::lsStepLeft);
+        if (i > 0) graph->removeFromLegend(); // one stands for all
+        predictions_.push_back({totalOf(ranks[i]), graph});
+    }
+}
+
+// What the legend takes is kept within the axes: as many entries in a line as there is room for.
+void MemoryPlot::wrapLegend()
+{
+    int widest = 1;
+    for (int i = 0; i < plot_->legend->itemCount(); ++i) widest = std::max(widest, plot_->legend->item(i)->minimumOuterSizeHint().width());
+    const QMargins margins = plot_->axisRect()->margins();
+    const int room = width() - margins.left() - margins.right() - kLegendMargin;
+    plot_->legend->setWrap(std::max(1, room / (widest + plot_->legend->columnSpacing())));
+}
+
 void MemoryPlot::addReferenceData(Curve& curve)
 {
-    const std::size_t kept = curve.sum.update(*trace());
-    const std::vector<MemoryPoint>& points = curve.sum.points();
+    const std::size_t kept = curve.sum->update(*trace());
+    const std::vector<RankPoint>& points = curve.sum->points();
     const auto data = curve.graph->data();
     // The last value holds until the end of the trace; that point goes whenever the curve grows.
     if (kept == 0) data->clear();
     else data->removeAfter(static_cast<double>(points[kept - 1].time + shift()) + 0.5);
     for (std::size_t i = kept; i < points.size(); ++i)
-        data->add(QCPGraphData(static_cast<double>(points[i].time + shift()), static_cast<double>(points[i].bytes)));
+        data->add(QCPGraphData(static_cast<double>(points[i].time + shift()), static_cast<double>(points[i].value) * unit()));
     const TimeNs end = trace()->extent().end;
     if (!points.empty() && points.back().time < end)
-        data->add(QCPGraphData(static_cast<double>(end + shift()), static_cast<double>(points.back().bytes)));
+        data->add(QCPGraphData(static_cast<double>(end + shift()), static_cast<double>(points.back().value) * unit()));
 }
 
-void MemoryPlot::addPrediction()
+// The part in sight, as far as its lines can still be told from each other.
+void MemoryPlot::showPredictions()
 {
+    if (predictions_.empty()) return;
     const int other = scene_.reference() == 0 ? 1 : 0;
-    const std::vector<Segment>& segments = scene_.segments(other);
-    QVector<double> keys;
-    QVector<double> values;
-    if (segments.size() <= kMostPredictionSegments) {
-        MemoryCurve total(*rank_, MemoryCurve::kAllClasses);
-        total.update(scene_.trace(other));
-        for (const Segment& segment : segments) {
-            const auto add = [&](TimeNs t, traces::Bytes bytes) {
+    const TimeRange& range = scene_.axis().range();
+    std::vector<Segment> seen;
+    for (const Segment& segment : scene_.segments(other))
+        if (segment.shown().end >= range.first() && segment.shown().begin <= range.last()) seen.push_back(segment);
+    bool drawn = true;
+    for (Prediction& prediction : predictions_) {
+        prediction.total->update(scene_.trace(other));
+        const std::vector<RankPoint>& points = prediction.total->points();
+        QVector<double> keys;
+        QVector<double> values;
+        for (const Segment& segment : seen) {
+            const auto add = [&](TimeNs t, std::int64_t value) {
                 keys << static_cast<double>(t + segment.shift);
-                values << static_cast<double>(bytes);
+                values << static_cast<double>(value) * unit();
             };
-            add(segment.span.begin, total.at(segment.span.begin));
-            for (const MemoryPoint& point : total.points())
-                if (point.time > segment.span.begin && point.time < segment.span.end) add(point.time, point.bytes);
+            add(segment.span.begin, prediction.total->at(segment.span.begin));
+            const auto first = std::upper_bound(points.begin(), points.end(), segment.span.begin, [](TimeNs t, const RankPoint& p) { return t < p.time; });
+            for (auto point = first; point != points.end() && point->time < segment.span.end; ++point) {
+                add(point->time, point->value);
+                if (keys.size() > static_cast<qsizetype>(kMostPredictionPoints)) break;
+            }
+            if (keys.size() > static_cast<qsizetype>(kMostPredictionPoints)) {
+                drawn = false;
+                keys.clear();
+                values.clear();
+                break;
+            }
         }
+        prediction.graph->setData(keys, values, true);
     }
-    prediction_->setData(keys, values);
+    predictions_.front().graph->setName(drawn ? tr("simulated") : tr("simulated: zoom in"));
 }
 
 void MemoryPlot::addData()
 {
     const traces::Trace* source = trace();
     const std::size_t ranks = source ? ranksOf(*source).size() : 0;
-    // A rank whose first bytes came only now needs a curve of its own.
-    if (!rank_ && ranks != curves_.size() && source) {
-        if (ranks > 0 && curves_.size() < ranks) {
-            rebuild();
-            return;
-        }
+    // A rank whose first bytes came only now needs a curve of its own; the first bytes of all take the place of counts.
+    const bool another = source && (source->memory().empty() != inFlight_ || (!rank_ && curves_.size() < ranks));
+    if (another) {
+        rebuild();
+        return;
     }
     double highest = 0;
     for (Curve& curve : curves_) {
         addReferenceData(curve);
-        highest = std::max(highest, static_cast<double>(curve.sum.highest().bytes));
+        highest = std::max(highest, static_cast<double>(curve.sum->highest().value) * unit());
     }
-    if (prediction_) addPrediction();
+    for (Prediction& prediction : predictions_) {
+        prediction.total->update(scene_.trace(scene_.reference() == 0 ? 1 : 0));
+        highest = std::max(highest, static_cast<double>(prediction.total->highest().value) * unit());
+    }
     note_->setVisible(curves_.empty() && !scene_.empty());
     plot_->yAxis->setVisible(!curves_.empty());
     plot_->yAxis->setRange(0, highest > 0 ? highest * kHeadRoom : 1);
@@ -242,16 +325,16 @@ void MemoryPlot::markPeak()
 {
     const Curve* top = nullptr;
     for (const Curve& curve : curves_)
-        if (!top || curve.sum.highest().bytes > top->sum.highest().bytes) top = &curve;
-    const bool seen = top && top->sum.highest().bytes > 0;
+        if (!top || curve.sum->highest().value > top->sum->highest().value) top = &curve;
+    const bool seen = top && top->sum->highest().value > 0;
     peak_->setVisible(seen);
     peakText_->setVisible(seen);
     if (!seen) return;
-    const MemoryPoint point = top->sum.highest();
+    const RankPoint point = top->sum->highest();
     const double key = static_cast<double>(point.time + shift());
-    peak_->position->setCoords(key, static_cast<double>(point.bytes));
-    peakText_->position->setCoords(key, static_cast<double>(point.bytes));
-    peakText_->setText(tr("peak %1 on rank %2").arg(sizeText(point.bytes)).arg(top->sum.rank().value));
+    peak_->position->setCoords(key, static_cast<double>(point.value) * unit());
+    peakText_->position->setCoords(key, static_cast<double>(point.value) * unit());
+    peakText_->setText(tr("peak %1 on rank %2").arg(valueText(point.value)).arg(top->sum->rank().value));
 }
 
 void MemoryPlot::showRange()
@@ -265,6 +348,8 @@ void MemoryPlot::showRange()
     const bool seen = place >= 0 && place <= 1 && !curves_.empty() && peak_->position->value() > 0;
     peak_->setVisible(seen);
     peakText_->setVisible(seen);
+    showPredictions();
+    wrapLegend();
     replot();
 }
 
@@ -281,9 +366,9 @@ void MemoryPlot::showHover()
         QString name = curve.name;
         if (cursor_->visible()) {
             const TimeNs t = *hoverTime_ - shift();
-            traces::Bytes bytes = curve.sum.at(t);
-            if (rank_ && i > 0) bytes -= curves_[i - 1].sum.at(t); // curves of a stack hold the sum below them too
-            name += QStringLiteral("  ") + sizeText(bytes);
+            std::int64_t value = curve.sum->at(t);
+            if (rank_ && i > 0) value -= curves_[i - 1].sum->at(t); // curves of a stack hold the sum below them too
+            name += QStringLiteral("  ") + valueText(value);
         }
         curve.graph->setName(name);
     }
@@ -294,6 +379,7 @@ void MemoryPlot::setHoverTime(std::optional<TimeNs> shown)
     if (shown == hoverTime_) return;
     hoverTime_ = shown;
     showHover();
+    wrapLegend();
     replot();
 }
 
@@ -306,6 +392,7 @@ void MemoryPlot::replot()
 void MemoryPlot::resizeEvent(QResizeEvent* event)
 {
     QWidget::resizeEvent(event);
+    wrapLegend();
     replot();
 }
 
@@ -333,7 +420,6 @@ bool MemoryPlot::eventFilter(QObject* watched, QEvent* event)
         if (panning_) {
             scene_.axis().pan((panX_ - x) * plot_->xAxis->range().size() / std::max(1, plot_->axisRect()->width()));
             panX_ = x;
-            emit movedByUser();
         }
         const auto time = inside(mouse->position()) ? std::optional(timeAt(x)) : std::nullopt;
         setHoverTime(time);

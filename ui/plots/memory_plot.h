@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Memory of each rank on the timeline's own time axis: the total of every rank, or of one chosen rank what it is made of,
-// stacked, with its peak marked. Replots at most once per event-loop turn.
+// stacked, with its peak marked; dashed what was simulated beside it. A trace that records no bytes shows the micro-batches
+// whose activations each rank holds instead. Replots at most once per event-loop turn.
 //
 //   MemoryPlot memory(scene);
 //   memory.setMargins(timeline.headerWidth(), timeline.rightMargin());
 //   connect(&timeline, &TimelineWidget::hoverTimeChanged, &memory, &MemoryPlot::setHoverTime);
 #pragma once
 
-#include "ui/plots/memory_curve.h"
+#include "ui/plots/rank_curve.h"
 #include "ui/theme/theme.h"
 #include "ui/timeline/timeline_scene.h"
 
 #include <QSharedPointer>
 #include <QWidget>
 
+#include <memory>
 #include <optional>
 #include <vector>
 
 class QCustomPlot;
+class QCPAxisTicker;
 class QCPGraph;
 class QCPItemStraightLine;
 class QCPItemText;
@@ -47,7 +50,6 @@ public slots:
 
 signals:
     void hoverTimeChanged(std::optional<stagecraft::traces::TimeNs> shown);
-    void movedByUser();
 
 protected:
     void resizeEvent(QResizeEvent* event) override;
@@ -55,15 +57,26 @@ protected:
 
 private:
     struct Curve {
-        MemoryCurve sum;
+        std::unique_ptr<RankCurve> sum;
         QCPGraph* graph = nullptr;
         QString name;
     };
+    struct Prediction { // the other source's curve of one rank
+        std::unique_ptr<RankCurve> total;
+        QCPGraph* graph = nullptr;
+    };
+    static constexpr std::size_t kMostPredictionPoints = 20'000;
 
     void rebuild(); // curves of another choice or source
     void addData(); // the same curves, longer
     void addReferenceData(Curve& curve);
-    void addPrediction();
+    void addCurve(std::unique_ptr<RankCurve> sum, const QString& name, const QPen& pen);
+    void addPredictions(const std::vector<traces::Rank>& ranks, bool stacked);
+    void showPredictions();
+    void wrapLegend();
+    [[nodiscard]] std::unique_ptr<RankCurve> totalOf(traces::Rank rank) const;
+    [[nodiscard]] QString valueText(std::int64_t value) const;
+    [[nodiscard]] double unit() const; // of a curve's value, on the axis
     void showRange();
     void showHover();
     void markPeak();
@@ -82,7 +95,11 @@ private:
     QCPItemText* peakText_;
     QCPItemText* note_; // in place of curves, where there are none
     std::vector<Curve> curves_;
-    QCPGraph* prediction_ = nullptr; // the other source's total for the chosen rank
+    std::vector<Prediction> predictions_;
+    bool inFlight_ = false; // micro-batches, for want of bytes
+    int chunks_ = 1;        // of the trace, for them
+    QSharedPointer<QCPAxisTicker> byteTicker_;
+    QSharedPointer<QCPAxisTicker> countTicker_;
     double panX_ = 0;
     bool panning_ = false;
 };

@@ -20,22 +20,22 @@ TEST(MemoryCurve, SumsTheClassesOfARank)
     trace.addMemory(Rank{0}, MemoryClass::Activations, 20, 0);
     MemoryCurve all(Rank{0}, MemoryCurve::kAllClasses);
     all.update(trace);
-    EXPECT_EQ(all.points(), (std::vector<MemoryPoint>{{0, 1000}, {10, 1055}, {20, 1005}}));
+    EXPECT_EQ(all.points(), (std::vector<RankPoint>{{0, 1000}, {10, 1055}, {20, 1005}}));
     EXPECT_EQ(all.at(-1), 0);
     EXPECT_EQ(all.at(10), 1055);
     EXPECT_EQ(all.at(19), 1055);
     EXPECT_EQ(all.at(1000), 1005);
-    EXPECT_EQ(all.highest(), (MemoryPoint{10, 1055}));
+    EXPECT_EQ(all.highest(), (RankPoint{10, 1055}));
     MemoryCurve weights(Rank{0}, 1U << static_cast<unsigned>(MemoryClass::Weights));
     weights.update(trace);
-    EXPECT_EQ(weights.points(), (std::vector<MemoryPoint>{{0, 1000}}));
+    EXPECT_EQ(weights.points(), (std::vector<RankPoint>{{0, 1000}}));
 }
 
 TEST(MemoryCurve, IsEmptyWhereNothingIsKnown)
 {
     MemoryCurve curve(Rank{3}, MemoryCurve::kAllClasses);
     EXPECT_EQ(curve.update(Trace{}), 0U);
-    EXPECT_EQ(curve.highest(), MemoryPoint{});
+    EXPECT_EQ(curve.highest(), RankPoint{});
     EXPECT_EQ(curve.at(5), 0);
 }
 
@@ -50,10 +50,10 @@ TEST(MemoryCurve, TellsHowMuchStayedTheSame)
     EXPECT_EQ(curve.update(trace), 2U);
     trace.addMemory(Rank{0}, MemoryClass::Weights, 9, 10); // changes the last point
     EXPECT_EQ(curve.update(trace), 2U);
-    EXPECT_EQ(curve.points().back(), (MemoryPoint{9, 13}));
+    EXPECT_EQ(curve.points().back(), (RankPoint{9, 13}));
     trace.addMemory(Rank{0}, MemoryClass::Gradients, 2, 100); // older than what was summed
     EXPECT_EQ(curve.update(trace), 0U);
-    EXPECT_EQ(curve.points(), (std::vector<MemoryPoint>{{0, 1}, {2, 101}, {5, 102}, {9, 113}}));
+    EXPECT_EQ(curve.points(), (std::vector<RankPoint>{{0, 1}, {2, 101}, {5, 102}, {9, 113}}));
     EXPECT_EQ(curve.update(trace), 4U);
 }
 

@@ -114,6 +114,67 @@ TEST_F(Memory, TellsTheValuesUnderTheCursor)
     EXPECT_EQ(names()[0], "rank 0");
 }
 
+TEST_F(Memory, CountsMicroBatchesWhereNoBytesAreRecorded)
+{
+    const auto measured = twoRanks();
+    auto counted = std::make_shared<traces::Trace>();
+    counted->info = measured->info;
+    for (const traces::Lane& lane : measured->lanes()) {
+        const auto id = counted->addLane(lane.info());
+        for (std::size_t i = 0; i < lane.size(); ++i) counted->append(id, lane.slice(i));
+    }
+    scene_.setSources({{counted}});
+    EXPECT_EQ(names(), (QStringList{"rank 0", "rank 1"}));
+    EXPECT_EQ(value(0, 0.5), 1);
+    EXPECT_EQ(value(0, 5), 2); // both forwards, no backward done
+    EXPECT_EQ(value(0, 6.5), 1);
+    EXPECT_EQ(value(1, 4.5), 1);
+    EXPECT_EQ(value(1, 8), 0);
+    EXPECT_EQ(memory_.plot().yAxis->label(), "micro-batches in flight");
+    memory_.setRank(Rank{1});
+    EXPECT_EQ(names(), (QStringList{"rank 1"}));
+    memory_.setRank(std::nullopt);
+
+    counted->info.chunks = 2; // the two stages are halves of a rank
+    scene_.setSources({{counted}});
+    EXPECT_EQ(value(0, 5), 1);
+
+    counted->addMemory(Rank{0}, MemoryClass::Activations, 0, 300); // the first bytes take the place of counts
+    scene_.dataArrived();
+    EXPECT_EQ(value(0, 5), 300);
+    EXPECT_EQ(memory_.plot().yAxis->label(), "");
+}
+
+TEST_F(Memory, ShowsThePredictionOfAllRanks)
+{
+    scene_.setSources({{twoRanks()}, {twoRanks({.label = traces::TraceLabel::Measured, .unit = {2 * kMs}})}});
+    EXPECT_EQ(names(), (QStringList{"rank 0", "rank 1", "simulated", names().last()}));
+    EXPECT_EQ(value(2, 1.5), 200); // simulated, rank 0
+    EXPECT_EQ(value(3, 1.5), 100);
+    EXPECT_EQ(memory_.plot().legend->itemCount(), 3);
+}
+
+TEST_F(Memory, ShowsThePredictionInEveryOneOfManySteps)
+{
+    scene_.setSources({{twoRanks()}, {twoRanks({.label = traces::TraceLabel::Measured, .unit = std::vector<TimeNs>(100, kMs)})}});
+    memory_.setRank(Rank{0});
+    scene_.axis().setRange({90 * 9 * kMs, 91 * 9 * kMs});
+    EXPECT_EQ(names().last(), "simulated");
+    EXPECT_EQ(value(1, 90 * 9 + 3), 200);
+}
+
+TEST_F(Memory, KeepsTheLegendWithinTheAxes)
+{
+    const auto trace = twoRanks();
+    for (int rank = 2; rank < 8; ++rank) trace->addMemory(Rank{rank}, MemoryClass::Activations, 0, 1000);
+    scene_.setSources({{trace}});
+    memory_.resize(560, 200);
+    memory_.setHoverTime(3 * kMs); // values make the entries wider
+    memory_.plot().replot();
+    const QRect legend = memory_.plot().legend->outerRect();
+    EXPECT_TRUE(memory_.plot().axisRect()->rect().contains(legend)) << legend.left() << " " << legend.right();
+}
+
 TEST_F(Memory, SpeaksUpWhenTheMouseMoves)
 {
     scene_.setSources({{twoRanks()}});
