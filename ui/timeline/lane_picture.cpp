@@ -3,13 +3,20 @@
 
 namespace stagecraft::ui {
 
-QString causeText(const traces::Gap& gap)
+using traces::GapCause;
+
+QString causeText(GapCause cause, traces::Stage stage)
 {
-    const auto text = traces::gapCauseText(gap.cause);
-    QString cause = QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
-    if (gap.cause == traces::GapCause::WaitForStage) cause += QStringLiteral(" %1").arg(gap.stage.value);
-    if (gap.cause == traces::GapCause::Transfer) cause += QStringLiteral(" from stage %1").arg(gap.stage.value);
-    return cause;
+    const auto word = traces::gapCauseText(cause);
+    QString text = QString::fromUtf8(word.data(), static_cast<qsizetype>(word.size()));
+    if (cause == GapCause::WaitForStage) text += QStringLiteral(" %1").arg(stage.value);
+    if (cause == GapCause::Transfer) text += QStringLiteral(" from stage %1").arg(stage.value);
+    return text;
+}
+
+QString shortCauseText(GapCause cause, traces::Stage stage)
+{
+    return cause == GapCause::WaitForStage ? QStringLiteral("stage %1").arg(stage.value) : causeText(cause, stage);
 }
 
 } // namespace stagecraft::ui

@@ -35,6 +35,9 @@ struct LanePicture {
 inline constexpr double kBubblePixels = 6; // narrower gaps are plain ground
 
 // "waiting for stage 1"
-QString causeText(const traces::Gap& gap);
+QString causeText(traces::GapCause cause, traces::Stage stage);
+inline QString causeText(const traces::Gap& gap) { return causeText(gap.cause, gap.stage); }
+// "stage 1", where there is little room
+QString shortCauseText(traces::GapCause cause, traces::Stage stage);
 
 } // namespace stagecraft::ui

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/window/figure_rows.h"
 
+#include "engine/plan/plan_json.h"
 #include "ui/bridge/text.h"
 #include "ui/window/closed_forms.h"
 
@@ -37,9 +38,26 @@ traces::Bytes peakMemory(const StepFigures& figures)
     return most;
 }
 
+constexpr const char* kDash = "\u2013"; // nothing to tell: 0/0, or nothing recorded
+
+// "81.51 k/s"
 QString perSecond(double count, traces::TimeNs makespan)
 {
-    return makespan > 0 ? tr("%1/s").arg(number(count * 1e9 / static_cast<double>(makespan))) : QString();
+    if (makespan <= 0 || count <= 0) return QString::fromUtf8(kDash);
+    double rate = count * 1e9 / static_cast<double>(makespan);
+    QString prefix;
+    for (const char* larger : {"k", "M", "G", "T"}) {
+        if (rate < 1000) break;
+        rate /= 1000;
+        prefix = QString::fromLatin1(larger);
+    }
+    return number(rate) + QLatin1Char(' ') + prefix + tr("/s");
+}
+
+// A share of the step; none of a step in which nothing took any time.
+QString share(const StepFigures& figures, double value)
+{
+    return figures.makespan > 0 && figures.work > 0 ? percent(value) : QString::fromUtf8(kDash);
 }
 
 // Tokens of a row where the model reads tokens, else 0.
@@ -53,12 +71,12 @@ int tokensPerRow(const engine::ModelSpec& model)
 // Time of one rank's forward and backward where all stages cost the same and transfers are free: when theory's makespan holds.
 std::optional<std::pair<double, double>> equalStages(const FigureInput& input)
 {
-    if (!input.costs || !input.plan || input.costs->transfer != 0 || input.costs->stages.empty() || input.costs->jitter != 0)
+    if (!input.costs || !input.simulatedFacts || input.costs->transfer != 0 || input.costs->stages.empty() || input.costs->jitter != 0)
         return std::nullopt;
     const engine::StageCosts& first = input.costs->stages.front();
     for (const engine::StageCosts& stage : input.costs->stages)
         if (stage.forward != first.forward || stage.backward != first.backward || stage.optimizer != 0) return std::nullopt;
-    const double chunks = input.plan->pipeline.chunks;
+    const double chunks = input.simulatedFacts->pipeline.chunks;
     return std::pair{chunks * static_cast<double>(first.forward), chunks * static_cast<double>(first.backward)};
 }
 
@@ -93,26 +111,39 @@ private:
 
 void addThroughput(Rows& rows, const FigureInput& input)
 {
-    const auto countOf = [&](const StepFigures& figures) {
-        if (&figures == input.other && input.otherMicrobatches > 0) return input.otherMicrobatches;
-        return input.plan ? input.plan->pipeline.microbatches : 0;
+    const auto factsFor = [&](const StepFigures& f) -> const std::optional<PlanFacts>& {
+        return &f == input.other ? input.otherFacts : input.simulatedFacts;
     };
-    rows.add("Throughput", "m/makespan", [&](const StepFigures& f) { return perSecond(countOf(f), f.makespan); },
+    const auto microbatches = [&](const StepFigures& f) { return factsFor(f) ? factsFor(f)->pipeline.microbatches : 0; };
+    rows.add("Throughput", "micro-batches per second, m/makespan",
+             [&](const StepFigures& f) { return perSecond(microbatches(f), f.makespan); },
              "Micro-batches that a step works through in a second.");
-    if (!input.plan || input.plan->model.empty()) return;
-    const int tokens = tokensPerRow(input.plan->model);
-    const double perMicrobatch = static_cast<double>(input.plan->model.microbatchRows) * std::max(tokens, 1);
-    rows.add(tokens > 0 ? "Tokens" : "Rows", tokens > 0 ? "m·rows·sequence/makespan" : "m·rows/makespan",
-             [&](const StepFigures& f) { return perSecond(countOf(f) * perMicrobatch, f.makespan); },
-             tokens > 0 ? "Tokens that a step works through in a second." : "Rows that a step works through in a second.");
+    const auto modelOf = [](const std::optional<PlanFacts>& facts) { return facts && facts->model && !facts->model->empty() ? &*facts->model : nullptr; };
+    const engine::ModelSpec* simulated = input.simulated ? modelOf(input.simulatedFacts) : nullptr;
+    const engine::ModelSpec* other = input.other ? modelOf(input.otherFacts) : nullptr;
+    for (const bool tokens : {true, false}) {
+        const auto counts = [&](const engine::ModelSpec* model) { return model && (tokensPerRow(*model) > 0) == tokens; };
+        if (!counts(simulated) && !counts(other)) continue;
+        rows.add(tokens ? "Tokens" : "Rows", tokens ? "tokens per second, m·rows·sequence/makespan" : "rows per second, m·rows/makespan",
+                 [&](const StepFigures& f) {
+                     const engine::ModelSpec* model = &f == input.other ? other : simulated;
+                     if (!counts(model)) return QString::fromUtf8(kDash);
+                     const double perMicrobatch = static_cast<double>(model->microbatchRows) * std::max(tokensPerRow(*model), 1);
+                     return perSecond(microbatches(f) * perMicrobatch, f.makespan);
+                 },
+                 tokens ? "Tokens that a step works through in a second." : "Rows that a step works through in a second.");
+    }
 }
 
 void addPrediction(Rows& rows, const FigureInput& input)
 {
     if (input.simulated && input.other && input.other->makespan > 0) {
         FigureRow& row = rows.add("Prediction error", "simulated/measured − 1", [](const StepFigures&) { return QString(); },
-                                  "How far the simulated makespan is from the shown step of the other trace.");
-        row.other = percent(static_cast<double>(input.simulated->makespan) / static_cast<double>(input.other->makespan) - 1);
+                                  "How far the simulated makespan is from the shown step of the other trace; only where both have the same "
+                                  "schedule, ranks, chunks, micro-batches and model.");
+        const bool alike = input.simulatedFacts && input.otherFacts && comparable(*input.simulatedFacts, *input.otherFacts);
+        row.other = alike ? percent(static_cast<double>(input.simulated->makespan) / static_cast<double>(input.other->makespan) - 1)
+                          : tr("other plan");
     }
     if (!input.result || input.result->stepNs <= 0) return;
     const engine::RunResult& result = *input.result;
@@ -131,36 +162,62 @@ void addPrediction(Rows& rows, const FigureInput& input)
 
 } // namespace
 
+PlanFacts factsOf(const engine::Plan& plan) { return {plan.pipeline, plan.model}; }
+
+std::optional<PlanFacts> factsOf(const traces::TraceInfo& info)
+{
+    if (!info.planJson.empty())
+        if (const traces::Expected<engine::Plan> plan = engine::readPlan(info.planJson); plan.ok()) return factsOf(plan.value());
+    if (info.schedule.empty()) return std::nullopt;
+    PlanFacts facts;
+    facts.pipeline.schedule = info.schedule;
+    facts.pipeline.ranks = info.ranks;
+    facts.pipeline.chunks = info.chunks;
+    facts.pipeline.microbatches = info.microbatches;
+    return facts;
+}
+
+bool comparable(const PlanFacts& a, const PlanFacts& b)
+{
+    const bool sameModel = !a.model || !b.model || *a.model == *b.model;
+    const bool custom = a.pipeline.schedule == "custom";
+    return sameModel && a.pipeline.schedule == b.pipeline.schedule && a.pipeline.ranks == b.pipeline.ranks &&
+           a.pipeline.chunks == b.pipeline.chunks && a.pipeline.microbatches == b.pipeline.microbatches &&
+           (!custom || a.pipeline.customSchedule == b.pipeline.customSchedule);
+}
+
 std::vector<FigureRow> figureRows(const FigureInput& input)
 {
     Rows rows(input);
-    const engine::PipelineSpec* pipeline = input.plan ? &input.plan->pipeline : nullptr;
+    // Theory speaks of the simulated plan; of the other trace's where that stands alone.
+    const std::optional<PlanFacts>& theorized = input.simulated || !input.other ? input.simulatedFacts : input.otherFacts;
+    const engine::PipelineSpec* pipeline = theorized ? &theorized->pipeline : nullptr;
     const auto theory = [&](auto form) { return pipeline ? form(*pipeline) : std::optional<ClosedForm>(); };
 
     FigureRow& makespan = rows.add("Makespan", "last end − first start",
                                    [](const StepFigures& f) { return toQt(formatDuration(f.makespan)); },
                                    "Time of the step over all ranks; paused time is left out.");
-    if (const auto times = equalStages(input); times && pipeline)
+    if (const auto times = equalStages(input); times && pipeline && input.simulated)
         Rows::addTheory(makespan, makespanForm(*pipeline, times->first, times->second),
                         [](double ns) { return toQt(formatDuration(std::llround(ns))); });
     Rows::addTheory(rows.add("Bubble of the makespan", "1 − work/makespan",
-                             [](const StepFigures& f) { return percent(f.bubbleMakespan); },
+                             [](const StepFigures& f) { return share(f, f.bubbleMakespan); },
                              "Share of the step in which ranks do not compute, on average; the formula holds for equal stages and free transfers."),
                     theory(bubbleMakespanForm), percent);
-    rows.add("Bubble of the span", "1 − work/longest span", [](const StepFigures& f) { return percent(f.bubbleSpan); },
+    rows.add("Bubble of the span", "1 − work/longest span", [](const StepFigures& f) { return share(f, f.bubbleSpan); },
              "As above, against the longest time from a rank's first action to its last (the Zero-Bubble papers').");
     Rows::addTheory(rows.add("Bubble over ideal", "makespan/work − 1",
-                             [](const StepFigures& f) { return percent(f.bubbleOverIdeal); },
+                             [](const StepFigures& f) { return share(f, f.bubbleOverIdeal); },
                              "How much longer the step takes than without any bubble (Megatron's)."),
                     theory(bubbleOverIdealForm), percent);
-    rows.add("Utilisation", "work/makespan", [](const StepFigures& f) { return percent(1 - f.bubbleMakespan); },
+    rows.add("Utilisation", "work/makespan", [](const StepFigures& f) { return share(f, 1 - f.bubbleMakespan); },
              "Share of the step in which ranks compute, on average.");
     Rows::addTheory(rows.add("Peak activations", "micro-batches in flight",
                              [](const StepFigures& f) { return number(peakActivations(f)); },
                              "Most micro-batches whose activations one rank holds at a time."),
                     theory(peakActivationsForm), number);
     rows.add("Peak memory", "largest sum of a rank",
-             [](const StepFigures& f) { return peakMemory(f) > 0 ? toQt(traces::formatSize(peakMemory(f))) : QString(); },
+             [](const StepFigures& f) { return peakMemory(f) > 0 ? toQt(traces::formatSize(peakMemory(f))) : QString::fromUtf8(kDash); },
              "Most bytes that one rank holds within the step.");
     addThroughput(rows, input);
     addPrediction(rows, input);

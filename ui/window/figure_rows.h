@@ -15,12 +15,28 @@
 
 namespace stagecraft::ui {
 
+// What is known of the plan that a trace came from.
+struct PlanFacts {
+    engine::PipelineSpec pipeline;
+    std::optional<engine::ModelSpec> model; // nullopt: not known; empty: the plan has none
+
+    bool operator==(const PlanFacts&) const = default;
+};
+
+PlanFacts factsOf(const engine::Plan& plan);
+// From the plan that the trace carries, or what its header says; nullopt where that names no schedule.
+std::optional<PlanFacts> factsOf(const traces::TraceInfo& info);
+
+// Whether figures of the two may be set against each other: the same schedule, ranks, chunks, micro-batches and model. A
+// model that one of them does not tell is taken for the same.
+bool comparable(const PlanFacts& a, const PlanFacts& b);
+
 struct FigureInput {
-    const engine::Plan* plan = nullptr;           // for the formulas; null: unknown
+    std::optional<PlanFacts> simulatedFacts{};    // of the edited plan; for the formulas too
     const engine::CostTable* costs = nullptr;     // of the simulation
     const traces::StepFigures* simulated = nullptr;
-    const traces::StepFigures* other = nullptr;   // measured, emulated or imported
-    int otherMicrobatches = 0;                    // per step of that trace; 0: unknown
+    std::optional<PlanFacts> otherFacts{};        // nullopt: unknown
+    const traces::StepFigures* other = nullptr;   // measured, emulated or imported; of a finished step
     const engine::RunResult* result = nullptr;    // of the run that made `other`
 };
 

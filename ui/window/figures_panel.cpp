@@ -40,7 +40,7 @@ void setTextIfOther(QLabel& label, const QString& text)
 FiguresPanel::FiguresPanel(Workbench& workbench, QWidget* parent)
     : QScrollArea(parent), workbench_(workbench), step_(new QSpinBox), simulatedHead_(newText(Qt::AlignRight, "hint")),
       otherHead_(newText(Qt::AlignRight, "hint")), grid_(new QGridLayout), ranksTitle_(new QLabel), ranksTable_(new QTableView),
-      ranks_(new RankFiguresModel(this))
+      ranks_(new RankFiguresModel(this)), note_(newText(Qt::AlignLeft, "hint"))
 {
     setWidgetResizable(true);
     setFrameShape(QFrame::NoFrame);
@@ -62,8 +62,8 @@ FiguresPanel::FiguresPanel(Workbench& workbench, QWidget* parent)
     grid_->setColumnStretch(0, 1);
     grid_->addWidget(newText(Qt::AlignLeft), 0, 0);
     auto* formulaHead = newText(Qt::AlignRight, "hint");
-    formulaHead->setText(tr("formula"));
-    formulaHead->setToolTip(tr("What theory says for equal stages and free transfers."));
+    formulaHead->setText(tr("formula,\nequal stages"));
+    formulaHead->setToolTip(tr("What theory says of the simulated plan, if all its stages took the same time and transfers none."));
     grid_->addWidget(formulaHead, 0, 1);
     grid_->addWidget(simulatedHead_, 0, 2);
     grid_->addWidget(otherHead_, 0, 3);
@@ -93,6 +93,10 @@ FiguresPanel::FiguresPanel(Workbench& workbench, QWidget* parent)
     top->addWidget(step_);
     top->addStretch(1);
     layout->addLayout(top);
+    note_->setObjectName("figuresNote");
+    note_->setWordWrap(true);
+    note_->hide();
+    layout->addWidget(note_);
     layout->addLayout(grid_);
     layout->addWidget(ranksTitle_);
     layout->addWidget(ranksTable_);
@@ -124,40 +128,91 @@ void FiguresPanel::showStepOf(traces::Step step)
     if (step.value <= step_->maximum()) step_->setValue(step.value);
 }
 
+FiguresPanel::Found FiguresPanel::figuresOf(int source, const StepPlace& place)
+{
+    const TimelineScene& scene = workbench_.scene();
+    const TraceSource& shown = scene.sources()[static_cast<std::size_t>(source)];
+    if (!place.finished)
+        return {nullptr, shown.growing ? tr("Step %1 is still running; its figures come when it has ended.").arg(place.step.value)
+                                       : tr("Step %1 was not finished, so it has no figures.").arg(place.step.value)};
+    if (place.slices <= StepAnalyses::kMostSlices) {
+        const std::optional<traces::StepFigures>& figures = scene.figures(source, place.step);
+        return figures ? Found{&*figures, {}} : Found{nullptr, tr("Step %1 has no computing block.").arg(place.step.value)};
+    }
+    const QString size = tr("Step %1 has %L2 blocks").arg(place.step.value).arg(place.slices);
+    if (shown.growing) return {nullptr, tr("%1: its figures come when the run has ended.").arg(size)}; // what grows cannot be read beside
+    if (large_.trace.lock() != shown.trace || large_.step != place.step) {
+        large_ = {shown.trace, place.step, false, std::nullopt};
+        job_.start([trace = shown.trace, step = place.step](JobControl&) { return traces::stepFigures(*trace, step); },
+                   [this](traces::Expected<traces::StepFigures> figures) {
+                       large_.done = true;
+                       if (figures.ok()) large_.figures = std::move(figures).value();
+                       refresh();
+                   });
+    }
+    if (large_.figures) return {&*large_.figures, {}};
+    return {nullptr, large_.done ? tr("%1, but none that computes.").arg(size) : tr("%1: its figures are being worked out\u2026").arg(size)};
+}
+
+const std::optional<PlanFacts>& FiguresPanel::factsOfOther(int source)
+{
+    const std::shared_ptr<const traces::Trace>& trace = workbench_.scene().sources()[static_cast<std::size_t>(source)].trace;
+    if (factsTrace_.lock() != trace || factsJson_ != trace->info.planJson) {
+        factsTrace_ = trace;
+        factsJson_ = trace->info.planJson;
+        // A run that has not told its plan yet is that of the controller.
+        facts_ = factsJson_.empty() && workbench_.run().trace() == trace ? std::optional(factsOf(workbench_.run().plan()))
+                                                                         : factsOf(trace->info);
+    }
+    return facts_;
+}
+
 void FiguresPanel::refresh()
 {
     const TimelineScene& scene = workbench_.scene();
     const Simulation& simulation = workbench_.simulation().simulation();
-    FigureInput input;
-    input.plan = &workbench_.document().plan();
-    if (simulation.trace) {
-        input.simulated = &simulation.figures;
-        input.costs = &simulation.costs;
-    }
-
     const std::optional<int> source = workbench_.otherSource();
     const std::optional<traces::Step> step = shownStep();
+    FigureInput input;
+    input.simulatedFacts = factsOf(workbench_.document().plan());
+    QString note;
     if (source) {
         const std::vector<StepPlace>& steps = scene.steps(*source).all();
         const QSignalBlocker quiet(step_);
         step_->setMaximum(steps.empty() ? kLatest : steps.back().step.value);
+        input.otherFacts = factsOfOther(*source);
     }
     step_->setEnabled(source.has_value() && step_->maximum() > kLatest);
     if (source && step) {
-        const std::optional<traces::StepFigures>& figures = scene.figures(*source, *step);
-        if (figures) input.other = &*figures;
-        input.otherMicrobatches = scene.trace(*source).info.microbatches;
-        if (workbench_.otherIsRun() && workbench_.run().result()) input.result = &*workbench_.run().result();
+        const Found found = figuresOf(*source, *scene.steps(*source).find(*step));
+        input.other = found.figures;
+        note = found.reason;
+        if (input.other && workbench_.otherIsRun() && workbench_.run().trace() == workbench_.other() && workbench_.run().result())
+            input.result = &*workbench_.run().result();
     }
+    // A trace that is looked at alone is not set against a plan that has nothing to do with it.
+    const bool strangers = source && (!input.otherFacts || !comparable(*input.simulatedFacts, *input.otherFacts));
+    const bool withSimulated = simulation.trace && !(strangers && !workbench_.simulatedSource());
+    if (withSimulated) {
+        input.simulated = &simulation.figures;
+        input.costs = &simulation.costs;
+    }
+    if (strangers && withSimulated && input.other)
+        note = tr("The trace comes from another plan than the simulated one: their figures are not set against each other.");
 
+    const QString label = source ? toQt(traces::labelText(scene.trace(*source).info.label)) : QString();
+    const QString otherName = !workbench_.otherIsRun() ? tr("opened,\n%1").arg(label) : label;
     simulatedHead_->setText(input.simulated ? tr("simulated") : QString());
-    otherHead_->setText(input.other ? toQt(traces::labelText(scene.trace(*source).info.label)) : QString());
+    otherHead_->setText(input.other ? otherName : QString());
     otherHead_->setToolTip(input.other ? tr("Step %1 of %2").arg(step->value).arg(sourceLabel(scene.sources()[static_cast<std::size_t>(*source)])) : QString());
+    setTextIfOther(*note_, note);
+    note_->setVisible(!note.isEmpty());
     showRows(figureRows(input));
 
     const traces::StepFigures* ofRanks = input.other ? input.other : input.simulated;
-    ranks_->setFigures(ofRanks);
-    ranksTitle_->setText(input.other ? tr("Ranks, step %1, %2").arg(step->value).arg(otherHead_->text()) : tr("Ranks, simulated"));
+    const std::optional<int> ranksSource = input.other ? source : workbench_.simulatedSource();
+    ranks_->setFigures(ofRanks, ofRanks && ranksSource ? scene.gaps(*ranksSource, ofRanks->step).all() : std::span<const traces::Gap>());
+    ranksTitle_->setText(input.other ? tr("Ranks, step %1, %2").arg(step->value).arg(QString(otherName).replace('\n', ' ')) : tr("Ranks, simulated"));
     ranksTitle_->setVisible(ofRanks != nullptr);
     ranksTable_->setVisible(ofRanks != nullptr);
     const int shown = std::min(ranks_->rowCount(), 12);

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The numbers of a step: each figure with its formula, by theory, simulated and measured; and under them the ranks.
+// The numbers of a step: each figure with its formula, by theory, simulated and measured; and under them the ranks. Steps
+// too large to be worked out within a frame are worked out beside the window.
 #pragma once
 
+#include "ui/bridge/background_job.h"
 #include "ui/window/figure_rows.h"
+
+#include "traces/base/expected.h"
 
 #include <QScrollArea>
 
+#include <memory>
 #include <vector>
 
 class QGridLayout;
@@ -17,6 +22,7 @@ class QTableView;
 namespace stagecraft::ui {
 
 class RankFiguresModel;
+struct StepPlace;
 class Workbench;
 
 class FiguresPanel : public QScrollArea {
@@ -41,6 +47,13 @@ private:
         QLabel* formula;
     };
     [[nodiscard]] std::optional<traces::Step> shownStep() const;
+    // Figures of a finished step; null where there are none (yet), and then with the reason.
+    struct Found {
+        const traces::StepFigures* figures = nullptr;
+        QString reason;
+    };
+    [[nodiscard]] Found figuresOf(int source, const StepPlace& place);
+    [[nodiscard]] const std::optional<PlanFacts>& factsOfOther(int source);
     void showRows(const std::vector<FigureRow>& rows);
     Line newLine(int row);
 
@@ -54,6 +67,21 @@ private:
     RankFiguresModel* ranks_;
     std::vector<Line> lines_;
     std::vector<FigureRow> rows_;
+    QLabel* note_; // what is missing, and why
+
+    // The last step that was too large for a frame.
+    struct Large {
+        std::weak_ptr<const traces::Trace> trace;
+        traces::Step step{};
+        bool done = false;
+        std::optional<traces::StepFigures> figures; // nullopt: being worked out, or there are none
+    };
+    Large large_;
+    // What the other trace says of its plan, read once.
+    std::weak_ptr<const traces::Trace> factsTrace_;
+    std::string factsJson_;
+    std::optional<PlanFacts> facts_;
+    BackgroundJob<traces::Expected<traces::StepFigures>> job_; // last: it ends before what it writes to
 };
 
 } // namespace stagecraft::ui

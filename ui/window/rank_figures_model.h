@@ -7,6 +7,8 @@
 
 #include <QAbstractTableModel>
 
+#include <optional>
+#include <span>
 #include <vector>
 
 namespace stagecraft::ui {
@@ -17,7 +19,8 @@ public:
     enum Column { RankColumn, Busy, Activations, Memory, Cause, ColumnCount };
     using QAbstractTableModel::QAbstractTableModel;
 
-    void setFigures(const traces::StepFigures* figures); // null: none
+    // Null: none. The gaps tell which stage was waited for; without them only the kind of the cause is known.
+    void setFigures(const traces::StepFigures* figures, std::span<const traces::Gap> gaps = {});
 
     int rowCount(const QModelIndex& parent = {}) const override;
     int columnCount(const QModelIndex& parent = {}) const override;
@@ -25,7 +28,15 @@ public:
     QVariant headerData(int section, Qt::Orientation orientation, int role = Qt::DisplayRole) const override;
 
 private:
+    struct Idle {
+        traces::GapCause cause{};
+        std::optional<traces::Stage> stage; // of the one waited for
+        traces::TimeNs time = 0;
+    };
+    [[nodiscard]] static std::vector<Idle> idleOf(const traces::RankFigures& rank, std::span<const traces::Gap> gaps);
+
     std::vector<traces::RankFigures> ranks_;
+    std::vector<std::vector<Idle>> idle_; // by row, the longest first
     traces::TimeNs makespan_ = 0;
 };
 
