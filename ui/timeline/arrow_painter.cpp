@@ -11,9 +11,15 @@
 namespace stagecraft::ui {
 namespace {
 
+constexpr double kHead = 8;       // length of an arrow's head, and its width
+constexpr double kLeastSlack = 20; // pixels between two blocks that a curve has room in
+
 struct End {
     double x = 0;
-    double y = 0;
+    double top = 0;
+    double bottom = 0;
+
+    [[nodiscard]] double middle() const { return (top + bottom) / 2; }
 };
 
 // A slice of the item's source, shown where the item is, or where its own step is shown.
@@ -38,21 +44,41 @@ std::optional<End> endOf(const TimelineScene& scene, const LaneLayout& layout, c
     const Row* row = layout.rowOf(item.source, ref.lane);
     const auto shown = shownSlice(scene, item, ref);
     if (!row || !shown) return std::nullopt;
-    return End{areas.map.x(atEnd ? shown->end : shown->begin), areas.lanes.top() + row->y - areas.scroll + row->height / 2};
+    const double top = areas.lanes.top() + row->y - areas.scroll;
+    return End{areas.map.x(atEnd ? shown->end : shown->begin), top, top + row->height};
+}
+
+void paintHead(QPainter& painter, QPointF tip, QPointF direction, const QRectF& area, const QColor& colour)
+{
+    const QPointF back = tip - direction * kHead;
+    const QPointF side(-direction.y() * kHead / 2, direction.x() * kHead / 2);
+    const QPolygonF head{tip, back + side, back - side};
+    if (!area.contains(head.boundingRect())) return;
+    painter.setPen(Qt::NoPen);
+    painter.setBrush(colour);
+    painter.drawPolygon(head);
 }
 
 void paintArrow(QPainter& painter, const End& from, const End& to, const QRectF& area, const QPen& pen)
 {
-    const double bend = std::clamp((to.x - from.x) / 2, 8.0, 80.0);
-    QPainterPath path(QPointF(from.x, from.y));
-    path.cubicTo(from.x + bend, from.y, to.x - bend, to.y, to.x - 5, to.y);
     painter.setPen(pen);
+    const bool down = to.middle() > from.middle();
+    const bool otherRow = from.bottom <= to.top || to.bottom <= from.top;
+    if (otherRow && to.x - from.x < kLeastSlack) {
+        // Where the next block begins at once there is no room for a curve: straight from edge to edge of the two rows.
+        const QPointF start(from.x, down ? from.bottom - 4 : from.top + 4);
+        const QPointF tip(std::max(to.x, from.x), down ? to.top + kHead : to.bottom - kHead);
+        const QLineF line(start, tip);
+        const QPointF direction = line.length() > 0 ? (tip - start) / line.length() : QPointF(0, down ? 1 : -1);
+        if (const auto seen = clippedLine({start, tip - direction * (kHead - 2)}, area)) painter.drawLine(*seen);
+        paintHead(painter, tip, direction, area, pen.color());
+        return;
+    }
+    const double bend = std::clamp((to.x - from.x) / 2, 8.0, 80.0);
+    QPainterPath path(QPointF(from.x, from.middle()));
+    path.cubicTo(from.x + bend, from.middle(), to.x - bend, to.middle(), to.x - 5, to.middle());
     for (const QLineF& piece : clippedPath(path, area)) painter.drawLine(piece);
-    const QRectF head(to.x - 8, to.y - 4, 8, 8);
-    if (!area.contains(head)) return;
-    painter.setPen(Qt::NoPen);
-    painter.setBrush(pen.color());
-    painter.drawPolygon(QPolygonF{{to.x, to.y}, {to.x - 8, to.y - 4}, {to.x - 8, to.y + 4}});
+    paintHead(painter, {to.x, to.middle()}, {1, 0}, area, pen.color());
 }
 
 } // namespace
@@ -60,9 +86,9 @@ void paintArrow(QPainter& painter, const End& from, const End& to, const QRectF&
 const std::vector<traces::Edge>& SelectedEdges::of(const TimelineScene& scene, const TimelineItem& item)
 {
     const bool slice = item.kind == TimelineItem::Kind::Slice && scene.shownSpan(item).has_value();
-    const traces::Trace* trace = slice ? &scene.trace(item.source) : nullptr;
+    const std::shared_ptr<const traces::Trace> trace = slice ? scene.sources()[static_cast<std::size_t>(item.source)].trace : nullptr;
     const std::size_t edgeCount = trace ? trace->edgeCount() : 0;
-    if (item == item_ && trace == trace_ && edgeCount == edgeCount_) return edges_;
+    if (item == item_ && trace == trace_.lock() && edgeCount == edgeCount_) return edges_;
     item_ = item;
     trace_ = trace;
     edgeCount_ = edgeCount;

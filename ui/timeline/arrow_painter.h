@@ -8,6 +8,7 @@
 
 #include <QRectF>
 
+#include <memory>
 #include <vector>
 
 class QPainter;
@@ -22,7 +23,7 @@ public:
 
 private:
     TimelineItem item_;
-    const traces::Trace* trace_ = nullptr;
+    std::weak_ptr<const traces::Trace> trace_; // not its address: the next trace may get the same
     std::size_t edgeCount_ = 0;
     std::vector<traces::Edge> edges_;
 };

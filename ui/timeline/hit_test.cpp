@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/timeline/hit_test.h"
 
-#include "ui/timeline/lane_picture.h"
-#include "ui/timeline/time_ticks.h"
-
 #include <algorithm>
 #include <cmath>
 
@@ -33,16 +30,6 @@ std::optional<Gap> gapAt(const TimelineScene& scene, int source, const Lane& lan
         if (const Gap* gap = scene.gaps(source, lane.step(neighbour)).at(lane.info().rank, t)) return *gap;
     }
     return std::nullopt;
-}
-
-QString row(const QString& name, const QString& value)
-{
-    return QStringLiteral("<tr><td style='padding-right:10px'>%1</td><td>%2</td></tr>").arg(name, value.toHtmlEscaped());
-}
-
-QString fromTo(traces::Interval shown)
-{
-    return durationText(std::max<TimeNs>(0, shown.begin)) + QStringLiteral(" \u2013 ") + durationText(std::max<TimeNs>(0, shown.end));
 }
 
 } // namespace
@@ -77,37 +64,6 @@ TimelineItem itemAt(const TimelineScene& scene, const LaneLayout& layout, const 
         }
     }
     return {};
-}
-
-QString itemText(const TimelineScene& scene, const TimelineItem& item)
-{
-    const auto shown = scene.shownSpan(item);
-    if (!shown) return {};
-    const traces::Trace& trace = scene.trace(item.source);
-    QString text;
-    if (item.kind == TimelineItem::Kind::Gap) {
-        text = QStringLiteral("<b>idle %1</b> \u00b7 %2<table>").arg(durationText(item.gap.span.length()), causeText(item.gap).toHtmlEscaped());
-        text += row(QStringLiteral("rank"), QString::number(item.gap.rank.value));
-        if (item.gap.cause == traces::GapCause::WaitForStage || item.gap.cause == traces::GapCause::Transfer)
-            text += row(QStringLiteral("for"), QString::fromStdString(trace.sliceName(item.gap.producer)));
-        if (item.gap.cause != traces::GapCause::Draining)
-            text += row(QStringLiteral("until"), QString::fromStdString(trace.sliceName(item.gap.before)));
-    } else {
-        const traces::Slice slice = trace.slice(item.slice);
-        const auto kind = traces::kindName(slice.action.kind());
-        const QString name = QString::fromStdString(trace.sliceName(item.slice)).toHtmlEscaped();
-        text = QStringLiteral("<b>%1</b> \u00b7 %2<table>").arg(name, durationText(slice.duration()));
-        if (slice.action.kind() != traces::ActionKind::None) {
-            text += row(QStringLiteral("what"), QString::fromUtf8(kind.data(), static_cast<qsizetype>(kind.size())));
-            text += row(QStringLiteral("stage"), QString::number(slice.action.stage().value));
-            if (slice.action.microbatch().value >= 0) text += row(QStringLiteral("micro-batch"), QString::number(slice.action.microbatch().value));
-        }
-        text += row(QStringLiteral("rank"), QString::number(trace.lane(item.slice.lane).info().rank.value));
-        text += row(QStringLiteral("step"), QString::number(slice.step.value));
-    }
-    text += row(QStringLiteral("time"), fromTo(*shown));
-    if (scene.sourceCount() > 1) text += row(QStringLiteral("trace"), sourceLabel(scene.sources()[static_cast<std::size_t>(item.source)]));
-    return text + QStringLiteral("</table>");
 }
 
 } // namespace stagecraft::ui

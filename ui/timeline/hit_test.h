@@ -8,7 +8,6 @@
 #include "ui/timeline/timeline_item.h"
 
 #include <QPointF>
-#include <QString>
 
 namespace stagecraft::ui {
 
@@ -17,8 +16,5 @@ inline constexpr double kHitTolerance = 2;
 
 // `pos` and `areas` in the same coordinates. A gap where a rank idles within a step, none outside every lane.
 TimelineItem itemAt(const TimelineScene& scene, const LaneLayout& layout, const ArrowAreas& areas, QPointF pos);
-
-// Some lines of rich text about an item: what it is, where, how long, and why.
-QString itemText(const TimelineScene& scene, const TimelineItem& item);
 
 } // namespace stagecraft::ui

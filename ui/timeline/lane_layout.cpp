@@ -34,7 +34,7 @@ bool drawnAsGhost(const TimelineScene& scene, int source)
 
 LaneLayout::LaneLayout(const TimelineScene& scene, const LayoutOptions& options, const FoldedRanks& folded)
 {
-    const bool headers = scene.sourceCount() > 1;
+    const bool headers = options.headerHeight > 0;
     const auto place = [&](double computeHeight) {
         rows_.clear();
         groups_.clear();
@@ -53,7 +53,7 @@ LaneLayout::LaneLayout(const TimelineScene& scene, const LayoutOptions& options,
                 y += options.headerHeight + options.rankSpacing / 2;
             }
             for (const auto& [rank, lanes] : lanesByRank(trace)) {
-                RankGroup group{source, rank, y, 0, false, folded.contains({source, rank})};
+                RankGroup group{source, rank, y, 0, false, folded.contains({scene.role(source), rank})};
                 const LaneKind first = trace.lane(lanes.front()).info().kind;
                 for (std::size_t i = 0; i < lanes.size(); ++i) {
                     const LaneKind kind = trace.lane(lanes[i]).info().kind;

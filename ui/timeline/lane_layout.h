@@ -44,7 +44,7 @@ struct RankGroup {
     [[nodiscard]] double bottom() const { return y + height; }
 };
 
-using FoldedRanks = std::set<std::pair<int, traces::Rank>>; // source, rank
+using FoldedRanks = std::set<std::pair<SourceRole, traces::Rank>>;
 
 struct LayoutOptions {
     double fitHeight = 0;      // compute lanes grow, within bounds, until this is filled; 0: the smallest rows

@@ -206,13 +206,13 @@ void OverviewStrip::mouseMoveEvent(QMouseEvent* event)
         const double change = (x - pressX_) * map.nsPerPixel();
         const double wanted = std::max(TimeAxis::kShortest, left ? pressed - change : pressed + change);
         const traces::TimeNs anchor = left ? pressRange_.last() : pressRange_.first();
+        emit axis.moved(); // an edge that is dragged chooses a part, even if a run goes on beyond it
         axis.zoom(wanted / axis.range().length, anchor);
         break;
     }
     case Part::Beside: update(); break;
     }
     lastX_ = x;
-    emit movedByUser();
 }
 
 void OverviewStrip::mouseReleaseEvent(QMouseEvent* event)
@@ -227,7 +227,6 @@ void OverviewStrip::mouseReleaseEvent(QMouseEvent* event)
             const TimeRange& range = axis.range();
             axis.pan(range.at(map.time(x)) - range.length / 2);
         }
-        emit movedByUser();
     }
     drag_ = Part::None;
     update();

@@ -34,6 +34,13 @@ void drawFitting(QPainter& painter, const QRectF& box, std::initializer_list<QSt
     }
 }
 
+// A run still works at it, or broke off within it.
+QString unfinishedText(const TimelineScene& scene, int source)
+{
+    const bool growing = scene.sources()[static_cast<std::size_t>(source)].growing;
+    return growing ? QStringLiteral(" \u00b7 running") : QStringLiteral(" \u00b7 not finished");
+}
+
 struct RulerRows {
     QRectF steps;
     QRectF phases;
@@ -49,6 +56,28 @@ RulerRows rowsOf(const QRectF& rect)
 }
 
 } // namespace
+
+QString rulerText(const TimelineScene& scene, traces::TimeNs shown)
+{
+    const int source = scene.reference();
+    if (source < 0 || scene.segments(source).empty()) return {};
+    const traces::TimeNs t = shown - scene.segments(source).front().shift;
+    for (const StepPlace& place : scene.steps(source).all()) {
+        if (t < place.span.begin || t >= place.span.end) continue;
+        const QString row = QStringLiteral("<tr><td style='padding-right:10px'>%1</td><td>%2</td></tr>");
+        QString html = QStringLiteral("<b>step %1%2</b><table>").arg(place.step.value).arg(place.finished ? QString() : unfinishedText(scene, source));
+        html += row.arg(QStringLiteral("length"), durationText(place.span.length() - scene.trace(source).pausedWithin(place.span)));
+        const auto& figures = place.finished ? scene.figures(source, place.step) : std::nullopt;
+        if (figures && figures->steady.length() > 0) {
+            html += row.arg(QStringLiteral("fill"), durationText(figures->steady.begin - figures->span.begin));
+            html += row.arg(QStringLiteral("steady"), durationText(figures->steady.length()));
+            html += row.arg(QStringLiteral("drain"), durationText(figures->span.end - figures->steady.end));
+        }
+        if (figures) html += row.arg(QStringLiteral("bubble"), QString::fromStdString(traces::formatPercent(figures->bubbleMakespan)));
+        return html + QStringLiteral("</table>");
+    }
+    return {};
+}
 
 double rulerHeightFor(const QFont& font) { return std::round(QFontMetricsF(font).height() * 3.7); }
 
@@ -77,7 +106,11 @@ void paintRuler(QPainter& painter, const TimelineScene& scene, const TimeMapping
             const QString name = QStringLiteral("step %1").arg(place.step.value);
             const QString length = durationText(place.span.length() - scene.trace(source).pausedWithin(place.span));
             const QString dot = QStringLiteral(" \u00b7 ");
-            if (pixels < kLeastPhasePixels || !place.finished) {
+            if (!place.finished) {
+                drawFitting(painter, chip, {name + unfinishedText(scene, source), name, QString::number(place.step.value)});
+                continue;
+            }
+            if (pixels < kLeastPhasePixels) {
                 drawFitting(painter, chip, {name, QString::number(place.step.value)});
                 continue;
             }

@@ -14,6 +14,9 @@ class QPainter;
 
 namespace stagecraft::ui {
 
+// About the step at a shown moment, as rich text: its length, phases and bubble. Empty between steps.
+QString rulerText(const TimelineScene& scene, traces::TimeNs shown);
+
 double rulerHeightFor(const QFont& font);
 
 // `map` runs over `rect`.

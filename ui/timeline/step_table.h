@@ -13,11 +13,13 @@ struct StepPlace {
     traces::Step step{};
     traces::Interval span; // first begin to last end, transfers included
     std::size_t slices = 0;
-    bool finished = false; // nothing more is added to it
+    bool finished = false; // it is known to be whole
 
     bool operator==(const StepPlace&) const = default;
 };
 
+// A step is finished when the trace says so (Trace::steps), which a run does at the end of each. Of a trace that was not
+// recorded by a run and says nothing of its steps, all are taken for whole.
 enum class Growth : std::uint8_t { Closed, Growing };
 
 class StepTable {

@@ -78,6 +78,7 @@ void TimeAxis::showAll()
 
 void TimeAxis::fitAll()
 {
+    emit moved();
     if (showsAll_) return;
     remember(Gesture::None);
     show(fitted(limits_), true);
@@ -85,12 +86,14 @@ void TimeAxis::fitAll()
 
 void TimeAxis::fit(traces::Interval interval)
 {
+    emit moved();
     remember(Gesture::None);
     show(clamped(fitted(interval)), false);
 }
 
 void TimeAxis::setRange(traces::Interval interval)
 {
+    emit moved();
     remember(Gesture::None);
     show(clamped({interval.begin, 0, static_cast<double>(interval.length())}), false);
 }
@@ -114,6 +117,7 @@ void TimeAxis::zoom(double factor, traces::TimeNs anchor)
 
 void TimeAxis::pan(double ns)
 {
+    emit moved();
     TimeRange next = range_;
     next.begin += ns;
     next = clamped(next);
@@ -130,6 +134,7 @@ void TimeAxis::follow(traces::TimeNs newest, double length)
 void TimeAxis::back()
 {
     if (past_.empty()) return;
+    emit moved();
     future_.push_back({range_, showsAll_});
     const View view = past_.back();
     past_.pop_back();
@@ -141,6 +146,7 @@ void TimeAxis::back()
 void TimeAxis::forward()
 {
     if (future_.empty()) return;
+    emit moved();
     past_.push_back({range_, showsAll_});
     const View view = future_.back();
     future_.pop_back();

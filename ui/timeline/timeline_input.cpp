@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Mouse and keys of the timeline.
+// The mouse over the timeline.
 #include "ui/timeline/header_painter.h"
 #include "ui/timeline/hit_test.h"
 #include "ui/timeline/hover_layer.h"
+#include "ui/timeline/item_details.h"
+#include "ui/timeline/ruler_painter.h"
 #include "ui/timeline/timeline_widget.h"
 
 #include <QApplication>
 #include <QHelpEvent>
-#include <QKeyEvent>
 #include <QMouseEvent>
 #include <QScrollBar>
 #include <QToolTip>
@@ -24,41 +25,19 @@ using traces::Interval;
 using traces::TimeNs;
 
 constexpr double kWheelZoom = 0.8; // per notch
-constexpr double kKeyZoom = 0.7;
-constexpr double kKeyPan = 0.15;   // of the view
+constexpr double kWheelPan = 0.15;  // of the view
 constexpr double kNotch = 120;     // of QWheelEvent::angleDelta
 
 } // namespace
-
-std::vector<TimelineWidget::KeyHelp> TimelineWidget::keyHelp()
-{
-    return {
-        {tr("W  S"), tr("zoom in, out")},
-        {tr("A  D"), tr("move left, right")},
-        {tr("mouse wheel"), tr("zoom at the cursor")},
-        {tr("Shift + wheel"), tr("scroll the lanes")},
-        {tr("drag"), tr("move")},
-        {tr("Ctrl + drag, right drag"), tr("zoom to a box")},
-        {tr("Shift + drag"), tr("measure a span")},
-        {tr("click, double click"), tr("select, fit the block")},
-        {tr("F"), tr("fit the selection; twice: fit all")},
-        {tr("0"), tr("fit all")},
-        {tr("M"), tr("measure the selected block")},
-        {tr("L"), tr("follow a run: on, off")},
-        {tr("\u2190  \u2192   or   ,  ."), tr("previous, next block of the lane")},
-        {tr("[  ]"), tr("follow a hand-off backward, forward")},
-        {tr("\u2191  \u2193"), tr("scroll the lanes")},
-        {tr("Home  End"), tr("go to the start, to the end")},
-        {tr("Backspace"), tr("previous view; with Shift: next view")},
-        {tr("Esc"), tr("clear measurement, then selection")},
-    };
-}
 
 bool TimelineWidget::event(QEvent* event)
 {
     if (event->type() == QEvent::ToolTip) {
         auto* help = static_cast<QHelpEvent*>(event);
-        const QString text = itemText(scene_, itemAt(help->pos()));
+        const QRectF lanes = lanesRect();
+        const QRectF ruler(lanes.left(), 0, lanes.width(), lanes.top());
+        const QString text = ruler.contains(help->pos()) ? rulerText(scene_, mapping().time(help->pos().x()))
+                                                         : detailsHtml(detailsOf(scene_, itemAt(help->pos())));
         if (text.isEmpty()) QToolTip::hideText();
         else QToolTip::showText(help->globalPos(), text, this);
         return true;
@@ -86,7 +65,7 @@ void TimelineWidget::wheelEvent(QWheelEvent* event)
         return;
     }
     if (turn.x() != 0 && std::abs(turn.x()) > std::abs(turn.y())) {
-        panBy(-turn.x() / kNotch * kKeyPan);
+        panBy(-turn.x() / kNotch * kWheelPan);
         return;
     }
     if (turn.y() == 0) return;
@@ -177,152 +156,8 @@ bool TimelineWidget::toggleFoldAt(QPointF pos)
     if (pos.x() >= lanes.left() || pos.y() < lanes.top()) return false;
     const RankGroup* group = layout_.groupAt(pos.y() - lanes.top() + scroll());
     if (!group || !group->foldable) return false;
-    const std::pair key{group->source, group->rank};
-    if (!folded_.erase(key)) folded_.insert(key);
-    relayout();
-    emit foldingChanged();
+    toggleFold(*group);
     return true;
-}
-
-void TimelineWidget::zoomBy(double factor)
-{
-    // At the mouse where it is over the lanes, else in the middle.
-    const QRectF lanes = lanesRect();
-    const double x = mouseInside_ && lanes.contains(lastPos_) ? lastPos_.x() : lanes.center().x();
-    scene_.axis().zoom(factor, mapping().time(x));
-}
-
-void TimelineWidget::panBy(double share) { scene_.axis().pan(share * scene_.axis().range().length); }
-
-void TimelineWidget::fitAll()
-{
-    scene_.axis().fitAll();
-}
-
-void TimelineWidget::fitSelection()
-{
-    const auto span = scene_.shownSpan(selection_);
-    TimeAxis& axis = scene_.axis();
-    const TimeRange before = axis.range();
-    if (span) axis.fit(*span);
-    if (!span || axis.range() == before) axis.fitAll();
-}
-
-void TimelineWidget::markSelection()
-{
-    const auto span = scene_.shownSpan(selection_);
-    if (!span || measurement_ == span) setMeasurement(std::nullopt);
-    else setMeasurement(span);
-}
-
-void TimelineWidget::clearSelection()
-{
-    select({});
-}
-
-void TimelineWidget::selectNext() { stepTo(1); }
-void TimelineWidget::selectPrevious() { stepTo(-1); }
-
-void TimelineWidget::stepTo(int direction)
-{
-    TimelineItem item = selection_;
-    if (item.kind == TimelineItem::Kind::Gap) {
-        // From a gap, the slices around it.
-        const auto lane = scene_.trace(item.source).findLane(item.gap.rank, traces::LaneKind::Compute);
-        if (!lane) return;
-        const std::size_t after = scene_.trace(item.source).lane(*lane).firstEndingAfter(item.gap.span.begin);
-        item.kind = TimelineItem::Kind::Slice;
-        item.slice = {*lane, static_cast<std::uint32_t>(after)};
-        item.gap = {};
-        if (direction > 0 && after < scene_.trace(item.source).lane(*lane).size()) {
-            selectAndShow(item);
-            return;
-        }
-        if (direction > 0) return;
-    } else if (item.none()) {
-        // Nothing to start from: the first slice in sight of the first lane that has one.
-        const TimeNs left = scene_.axis().range().first();
-        for (const Row& row : layout_.rows()) {
-            if (row.kind != Row::Kind::Lane || scene_.segments(row.source).empty()) continue;
-            const traces::Lane& lane = scene_.trace(row.source).lane(row.lane);
-            const std::size_t first = lane.firstEndingAfter(left - scene_.segments(row.source).front().shift);
-            if (first >= lane.size()) continue;
-            selectAndShow({.kind = TimelineItem::Kind::Slice, .source = row.source, .slice = {row.lane, static_cast<std::uint32_t>(first)}});
-            return;
-        }
-        return;
-    }
-    const traces::Lane& lane = scene_.trace(item.source).lane(item.slice.lane);
-    const std::int64_t next = static_cast<std::int64_t>(item.slice.index) + direction;
-    if (next < 0 || next >= static_cast<std::int64_t>(lane.size())) return;
-    item.slice.index = static_cast<std::uint32_t>(next);
-    selectAndShow(item);
-}
-
-void TimelineWidget::followEdgeForward() { followEdge(1); }
-void TimelineWidget::followEdgeBackward() { followEdge(-1); }
-
-void TimelineWidget::followEdge(int direction)
-{
-    if (selection_.kind != TimelineItem::Kind::Slice || !scene_.shownSpan(selection_)) return;
-    const traces::Trace& trace = scene_.trace(selection_.source);
-    std::vector<traces::Edge> edges = direction > 0 ? trace.edgesFrom(selection_.slice) : trace.edgesInto(selection_.slice);
-    if (edges.empty()) return;
-    // Data before memory and flush; forward to the first that could use it, backward to the last that was waited for.
-    const auto best = std::min_element(edges.begin(), edges.end(), [&](const traces::Edge& a, const traces::Edge& b) {
-        if (a.kind != b.kind) return a.kind < b.kind;
-        return direction > 0 ? a.ready < b.ready : a.ready > b.ready;
-    });
-    TimelineItem item = selection_;
-    item.slice = direction > 0 ? best->to : best->from;
-    selectAndShow(item);
-}
-
-void TimelineWidget::keyPressEvent(QKeyEvent* event)
-{
-    TimeAxis& axis = scene_.axis();
-    const bool shift = event->modifiers() & Qt::ShiftModifier;
-    if (event->modifiers() & (Qt::ControlModifier | Qt::AltModifier | Qt::MetaModifier)) {
-        QWidget::keyPressEvent(event);
-        return;
-    }
-    const double length = axis.range().length;
-    switch (event->key()) {
-    case Qt::Key_W:
-    case Qt::Key_Plus:
-    case Qt::Key_Equal: zoomBy(kKeyZoom); break;
-    case Qt::Key_S:
-    case Qt::Key_Minus: zoomBy(1 / kKeyZoom); break;
-    case Qt::Key_A: panBy(-kKeyPan); break;
-    case Qt::Key_D: panBy(kKeyPan); break;
-    case Qt::Key_F: fitSelection(); break;
-    case Qt::Key_0: fitAll(); break;
-    case Qt::Key_M: markSelection(); break;
-    case Qt::Key_L: setFollowing(!following_); break;
-    case Qt::Key_Right:
-    case Qt::Key_Period: selectNext(); break;
-    case Qt::Key_Left:
-    case Qt::Key_Comma: selectPrevious(); break;
-    case Qt::Key_BracketRight: followEdgeForward(); break;
-    case Qt::Key_BracketLeft: followEdgeBackward(); break;
-    case Qt::Key_Up: scrollBar_->setValue(scrollBar_->value() - 40); break;
-    case Qt::Key_Down: scrollBar_->setValue(scrollBar_->value() + 40); break;
-    case Qt::Key_PageUp: scrollBar_->setValue(scrollBar_->value() - scrollBar_->pageStep()); break;
-    case Qt::Key_PageDown: scrollBar_->setValue(scrollBar_->value() + scrollBar_->pageStep()); break;
-    case Qt::Key_Home: axis.pan(axis.range().at(axis.limits().begin) - TimeAxis::kFitMargin * length); break;
-    case Qt::Key_End: axis.pan(axis.range().at(axis.limits().end) - (1 - TimeAxis::kFitMargin) * length); break;
-    case Qt::Key_Backspace: shift ? axis.forward() : axis.back(); break;
-    case Qt::Key_Escape:
-        if (drag_ != Drag::None) {
-            drag_ = Drag::None;
-            unsetCursor();
-            hoverAt(lastPos_);
-        } else if (measurement_) setMeasurement(std::nullopt);
-        else if (!selection_.none()) clearSelection();
-        else QWidget::keyPressEvent(event);
-        break;
-    default: QWidget::keyPressEvent(event);
-    }
 }
 
 } // namespace stagecraft::ui

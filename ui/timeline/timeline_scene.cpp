@@ -45,6 +45,12 @@ std::vector<Segment> alignedSegments(const StepTable& own, const StepTable& refe
 
 } // namespace
 
+SourceRole roleOf(const TraceSource& source)
+{
+    const bool simulated = source.trace->info.label == traces::TraceLabel::Simulated;
+    return source.role.value_or(simulated ? SourceRole::Simulation : SourceRole::Other);
+}
+
 QString sourceLabel(const TraceSource& source)
 {
     if (!source.label.isEmpty()) return source.label;
@@ -101,8 +107,7 @@ void TimelineScene::arrange()
         state.steps = StepTable(trace(i), sources_[static_cast<std::size_t>(i)].growing ? Growth::Growing : Growth::Closed);
         state.segments.clear();
         if (state.steps.empty()) continue;
-        const bool simulated = trace(i).info.label == traces::TraceLabel::Simulated;
-        if (reference_ < 0 || !simulated) reference_ = i;
+        if (reference_ < 0 || role(i) == SourceRole::Other) reference_ = i;
     }
     if (reference_ < 0) {
         if (!sources_.empty()) reference_ = 0;

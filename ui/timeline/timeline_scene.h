@@ -51,6 +51,7 @@ public:
     [[nodiscard]] const std::vector<TraceSource>& sources() const { return sources_; }
     [[nodiscard]] int sourceCount() const { return static_cast<int>(sources_.size()); }
     [[nodiscard]] const traces::Trace& trace(int source) const { return *sources_[static_cast<std::size_t>(source)].trace; }
+    [[nodiscard]] SourceRole role(int source) const { return roleOf(sources_[static_cast<std::size_t>(source)]); }
     [[nodiscard]] Arrangement arrangement() const { return arrangement_; }
     [[nodiscard]] int reference() const { return reference_; } // index of the source that sets the time; -1 without sources
     [[nodiscard]] bool empty() const; // no slices at all

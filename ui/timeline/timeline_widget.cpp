@@ -3,12 +3,12 @@
 
 #include "ui/timeline/hit_test.h"
 #include "ui/timeline/hover_layer.h"
+#include "ui/timeline/item_details.h"
 #include "ui/timeline/time_ticks.h"
 
 #include <QEvent>
 #include <QFontMetricsF>
 #include <QPainter>
-#include <QRegularExpression>
 #include <QScrollBar>
 #include <QToolButton>
 
@@ -45,7 +45,8 @@ TimelineWidget::TimelineWidget(TimelineScene& scene, QWidget* parent)
     connect(scrollBar_, &QScrollBar::valueChanged, this, &TimelineWidget::invalidate);
     connect(&scene_, &TimelineScene::sourcesChanged, this, &TimelineWidget::onSourcesChanged);
     connect(&scene_, &TimelineScene::dataChanged, this, &TimelineWidget::onDataChanged);
-    connect(&scene_.axis(), &TimeAxis::rangeChanged, this, &TimelineWidget::onRangeChanged);
+    connect(&scene_.axis(), &TimeAxis::rangeChanged, this, &TimelineWidget::invalidate);
+    connect(&scene_.axis(), &TimeAxis::moved, this, [this] { setFollowing(false); });
     relayout();
 }
 
@@ -108,26 +109,30 @@ void TimelineWidget::invalidate()
     update();
 }
 
-void TimelineWidget::onRangeChanged()
-{
-    if (following_ && !moving_) {
-        const Interval seen{scene_.axis().range().first(), scene_.axis().range().last()};
-        const TimeNs newest = scene_.newest();
-        if (newest < seen.begin || newest > seen.end) setFollowing(false);
-    }
-    invalidate();
-}
-
 void TimelineWidget::onSourcesChanged()
 {
-    // A selection outlives a change of the plan only as long as the same block is still there to be shown.
-    if (!scene_.shownSpan(selection_)) clearSelection();
-    setHovered({});
+    hovered_ = {};
     onDataChanged();
+}
+
+// The same block where it is still there, however the sources changed; nothing where it is gone.
+void TimelineWidget::findSelectionAgain()
+{
+    if (selection_.none()) return;
+    const TimelineItem found = selected_.find(scene_);
+    if (found.none()) {
+        clearSelection();
+        return;
+    }
+    selection_ = found;
+    selected_ = ItemIdentity(scene_, found);
+    describeSelection();
+    emit selectionGrew(selection_);
 }
 
 void TimelineWidget::onDataChanged()
 {
+    findSelectionAgain();
     followButton_->setVisible(scene_.growing());
     if (!scene_.growing() && following_) setFollowing(false);
     followNewest();
@@ -147,9 +152,7 @@ void TimelineWidget::followNewest()
         if (wanted >= length) return;
         length = wanted;
     }
-    moving_ = true;
     axis.follow(scene_.newest(), length);
-    moving_ = false;
 }
 
 void TimelineWidget::setFollowing(bool following)
@@ -159,13 +162,6 @@ void TimelineWidget::setFollowing(bool following)
     following_ = following;
     followNewest();
     emit followingChanged(following);
-}
-
-void TimelineWidget::setHovered(const TimelineItem& item)
-{
-    if (item == hovered_) return;
-    hovered_ = item;
-    emit hoverChanged(hovered_);
 }
 
 // Works out what the hover layer shows; the lanes' picture stays as it is.
@@ -185,7 +181,7 @@ void TimelineWidget::hoverAt(QPointF pos)
         state.cursor = map.x(*otherHover_);
         state.cursorText = durationText(std::max<TimeNs>(0, *otherHover_));
     }
-    setHovered(inside && (drag_ == Drag::None || drag_ == Drag::Pending) ? itemAt(pos) : TimelineItem{});
+    hovered_ = inside && (drag_ == Drag::None || drag_ == Drag::Pending) ? itemAt(pos) : TimelineItem{};
     if (hovered_ != selection_) state.item = itemRect(scene_, layout_, {lanes, scroll(), map}, hovered_);
     if (drag_ == Drag::Box) state.box = QRectF(QPointF(pressPos_.x(), lanes.top()), QPointF(pos.x(), lanes.bottom())).normalized() & lanes;
     if (measurement_) {
@@ -276,11 +272,19 @@ void TimelineWidget::select(const TimelineItem& item)
 {
     if (item == selection_) return;
     selection_ = item;
+    selected_ = ItemIdentity(scene_, item);
     if (!item.none()) scrollTo(item);
-    const QString text = item.none() ? tr("Nothing selected") : itemText(scene_, item);
-    setAccessibleDescription(QString(text).remove(QRegularExpression(QStringLiteral("<[^>]*>"))));
+    describeSelection();
     invalidate();
     emit selectionChanged(selection_);
+}
+
+void TimelineWidget::describeSelection()
+{
+    const ItemDetails details = detailsOf(scene_, selection_);
+    QStringList words{details.title.isEmpty() ? tr("Nothing selected") : details.title};
+    for (const auto& [name, value] : details.lines) words << name + QLatin1Char(' ') + value;
+    setAccessibleDescription(words.join(QStringLiteral(", ")));
 }
 
 void TimelineWidget::selectAndShow(const TimelineItem& item)
@@ -313,14 +317,20 @@ void TimelineWidget::scrollTo(const TimelineItem& item)
     else if (row->bottom() > scroll() + view) scrollBar_->setValue(static_cast<int>(row->bottom() - view) + 10);
 }
 
+void TimelineWidget::toggleFold(const RankGroup& group)
+{
+    const std::pair key{scene_.role(group.source), group.rank};
+    if (!folded_.erase(key)) folded_.insert(key);
+    relayout();
+}
+
 void TimelineWidget::setAllFolded(bool folded)
 {
     folded_.clear();
     if (folded)
         for (const RankGroup& group : layout_.groups())
-            if (group.foldable) folded_.emplace(group.source, group.rank);
+            if (group.foldable) folded_.emplace(scene_.role(group.source), group.rank);
     relayout();
-    emit foldingChanged();
 }
 
 } // namespace stagecraft::ui

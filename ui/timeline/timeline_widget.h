@@ -9,6 +9,8 @@
 #pragma once
 
 #include "ui/theme/theme.h"
+#include "ui/timeline/item_identity.h"
+#include "ui/timeline/item_neighbours.h"
 #include "ui/timeline/lane_layout.h"
 #include "ui/timeline/timeline_item.h"
 #include "ui/timeline/timeline_painter.h"
@@ -71,6 +73,7 @@ public slots:
     void setHoverTime(std::optional<traces::TimeNs> shown); // the cursor of another view
     void setAllFolded(bool folded);
     void fitAll();
+    void fitMeasurement();
     void fitSelection(); // fits all when nothing, or already the selection, is fitted
     void markSelection(); // measures the selected item; again: removes the measurement
     void selectNext();
@@ -81,11 +84,11 @@ public slots:
 
 signals:
     void selectionChanged(const stagecraft::ui::TimelineItem& item);
-    void hoverChanged(const stagecraft::ui::TimelineItem& item);
+    // The selected item is the same, but there may be more to say of it: other sources, or a run that went on.
+    void selectionGrew(const stagecraft::ui::TimelineItem& item);
     void hoverTimeChanged(std::optional<stagecraft::traces::TimeNs> shown);
     void measurementChanged(std::optional<stagecraft::traces::Interval> shown);
     void followingChanged(bool following);
-    void foldingChanged();
 
 protected:
     bool event(QEvent* event) override;
@@ -106,17 +109,21 @@ private:
 
     void relayout();
     void invalidate();
-    void onRangeChanged();
     void onDataChanged();
     void onSourcesChanged();
     void hoverAt(QPointF pos);
-    void setHovered(const TimelineItem& item);
+    void findSelectionAgain();
+    void describeSelection();
     void setMeasurement(std::optional<traces::Interval> measurement);
     void scrollTo(const TimelineItem& item);
     void followNewest();
     void zoomBy(double factor);
     void panBy(double share); // of the view
-    void stepTo(int direction);
+    void stepTo(Direction direction);
+    void stepAcross(Direction direction);
+    void measureAlong(Direction direction);
+    void foldByKey(bool all);
+    void toggleFold(const RankGroup& group);
     void followEdge(int direction);
     bool toggleFoldAt(QPointF pos);
     void paintPicture();
@@ -131,6 +138,7 @@ private:
     LaneLayout layout_;
     FoldedRanks folded_;
     TimelineItem selection_;
+    ItemIdentity selected_; // what selection_ is, to find it again
     TimelineItem hovered_;
     std::optional<traces::Interval> measurement_;
     std::optional<traces::TimeNs> otherHover_; // cursor of another view
@@ -140,7 +148,6 @@ private:
     QPixmap picture_;
     bool pictureValid_ = false;
     bool following_ = false;
-    bool moving_ = false; // the widget itself moves the axis
     Drag drag_ = Drag::None;
     QPointF pressPos_;
     QPointF lastPos_;

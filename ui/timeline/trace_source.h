@@ -8,8 +8,15 @@
 #include <QString>
 
 #include <memory>
+#include <optional>
 
 namespace stagecraft::ui {
+
+// What a source is to the others, whatever its place among them.
+enum class SourceRole : std::uint8_t {
+    Simulation, // of the plan that is edited
+    Other       // a run, or an opened trace, beside it
+};
 
 struct TraceSource {
     // A finished trace, or one that its owner goes on adding to in the GUI thread; then the owner calls
@@ -17,7 +24,10 @@ struct TraceSource {
     std::shared_ptr<const traces::Trace> trace{};
     QString label{};      // "simulated 1F1B"; empty: the trace's own label and title
     bool growing = false; // a run adds to it
+    std::optional<SourceRole> role{}; // nullopt: by the trace's label
 };
+
+SourceRole roleOf(const TraceSource& source);
 
 enum class Arrangement : std::uint8_t {
     Stacked, // one below the other

@@ -8,11 +8,12 @@
 #include "ui/plots/loss_plot.h"
 #include "ui/plots/memory_plot.h"
 #include "ui/timeline/overview_strip.h"
+#include "ui/timeline/timeline_legend.h"
 #include "ui/timeline/timeline_widget.h"
 #include "ui/window/about_dialog.h"
 #include "ui/window/figures_panel.h"
 #include "ui/window/icons.h"
-#include "ui/window/item_details.h"
+#include "ui/timeline/item_details.h"
 #include "ui/window/keyboard_help.h"
 #include "ui/window/log_panel.h"
 #include "ui/window/run_bar.h"
@@ -92,7 +93,10 @@ QWidget* MainWindow::buildCentre()
     timeline_->setEmptyText(tr("Nothing to show yet"),
                             tr("Choose a plan under Lab on the left, or open one with Ctrl+O: its simulated timeline appears here. "
                                "Ctrl+T opens a trace that was written earlier. Why a plan has no timeline stands in the lab and in the log."));
+    legend_ = new TimelineLegend(scene);
+    legend_->setLeftMargin(timeline_->headerWidth());
     memory_ = new MemoryPlot(scene);
+    memory_->setFocusProxy(timeline_); // a click leads to the timeline's keys
     memory_->setMinimumHeight(130); // below it the curves cannot be told apart
     banner_ = new QLabel;
     banner_->setObjectName("banner");
@@ -112,6 +116,7 @@ QWidget* MainWindow::buildCentre()
     layout->setSpacing(0);
     layout->addWidget(banner_);
     layout->addWidget(overview_);
+    layout->addWidget(legend_);
     layout->addWidget(centre_, 1);
     return centre;
 }
@@ -134,11 +139,13 @@ void MainWindow::buildDocks()
     figures_ = new FiguresPanel(*workbench_);
     log_ = new LogPanel;
     loss_ = new LossPlot;
+    loss_->setFocusProxy(timeline_);
     labDock_ = addDock(tr("Lab"), "labDock", lab_, Qt::LeftDockWidgetArea);
     selectionDock_ = addDock(tr("Selection"), "selectionDock", selection_, Qt::RightDockWidgetArea);
     figuresDock_ = addDock(tr("Figures of the step"), "figuresDock", figures_, Qt::RightDockWidgetArea);
     logDock_ = addDock(tr("Problems and log"), "logDock", log_, Qt::BottomDockWidgetArea);
     lossDock_ = addDock(tr("Loss"), "lossDock", loss_, Qt::BottomDockWidgetArea);
+    connect(loss_, &LossPlot::titleChanged, lossDock_, &QDockWidget::setWindowTitle);
     arrangeDocks();
 }
 
@@ -346,11 +353,9 @@ void MainWindow::connectTimeline()
     overview_->setMargins(timeline_->headerWidth(), timeline_->rightMargin());
     connect(timeline_, &TimelineWidget::hoverTimeChanged, memory_, &MemoryPlot::setHoverTime);
     connect(memory_, &MemoryPlot::hoverTimeChanged, timeline_, &TimelineWidget::setHoverTime);
-    const auto stopFollowing = [this] { timeline_->setFollowing(false); };
-    connect(memory_, &MemoryPlot::movedByUser, this, stopFollowing);
-    connect(overview_, &OverviewStrip::movedByUser, this, stopFollowing);
     connect(timeline_, &TimelineWidget::followingChanged, actions_->follow, &QAction::setChecked);
     connect(timeline_, &TimelineWidget::selectionChanged, this, &MainWindow::tellSelection);
+    connect(timeline_, &TimelineWidget::selectionGrew, this, [this](const TimelineItem& item) { selection_->showDetails(detailsOf(workbench_->scene(), item)); });
     connect(timeline_, &TimelineWidget::measurementChanged, this, [this](const std::optional<traces::Interval>& span) {
         statusBar()->showMessage(span ? tr("measured: %1").arg(toQt(traces::formatDuration(span->length()))) : QString());
     });
@@ -379,6 +384,7 @@ void MainWindow::setTheme(ThemeKind kind)
     applyTheme(*qApp, theme_);
     setStyleSheet(windowStyle(theme_));
     overview_->setTheme(theme_);
+    legend_->setTheme(theme_);
     timeline_->setTheme(theme_);
     memory_->setTheme(theme_);
     loss_->setTheme(theme_);

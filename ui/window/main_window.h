@@ -39,6 +39,7 @@ class MemoryPlot;
 class OverviewStrip;
 class RunBar;
 class SelectionPanel;
+class TimelineLegend;
 class TimelineWidget;
 struct WindowActions;
 
@@ -102,6 +103,7 @@ private:
     RunBar* runBar_ = nullptr;
     LabPanel* lab_ = nullptr;
     OverviewStrip* overview_ = nullptr;
+    TimelineLegend* legend_ = nullptr;
     TimelineWidget* timeline_ = nullptr;
     MemoryPlot* memory_ = nullptr;
     QSplitter* centre_ = nullptr; // timeline above memory

@@ -3,7 +3,7 @@
 // Details of the selected block or bubble; without one, how to select.
 #pragma once
 
-#include "ui/window/item_details.h"
+#include "ui/timeline/item_details.h"
 
 #include <QWidget>
 

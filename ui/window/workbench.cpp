@@ -65,11 +65,11 @@ void Workbench::updateSources()
         sources.push_back({simulated,
                            outdated ? tr("simulated: %1 (the last plan that could be simulated)").arg(toQt(simulated->info.title))
                                     : QString(),
-                           false});
+                           false, SourceRole::Simulation});
     }
     if (other_ && view_ != ViewKind::SimulatedOnly) {
         otherSource_ = static_cast<int>(sources.size());
-        sources.push_back({other_, otherLabel(), otherIsRun() && run_.active()});
+        sources.push_back({other_, otherLabel(), otherIsRun() && run_.active(), SourceRole::Other});
     }
     scene_.setSources(std::move(sources), view_ == ViewKind::Overlaid ? Arrangement::Overlaid : Arrangement::Stacked);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/ui/support/traces.h"
 #include "ui/timeline/hit_test.h"
+#include "ui/timeline/item_details.h"
 
 #include <gtest/gtest.h>
 
@@ -52,8 +53,9 @@ TEST_F(HitTest, FindsGapsWithTheirCause)
     EXPECT_EQ(item.gap.cause, traces::GapCause::WaitForStage);
     EXPECT_EQ(at(0.5, 0, LaneId{1}).gap.cause, traces::GapCause::Filling);
     EXPECT_EQ(at(8, 0, LaneId{1}).gap.cause, traces::GapCause::Draining);
-    EXPECT_TRUE(itemText(scene_, item).contains("waiting for stage 1"));
-    EXPECT_TRUE(itemText(scene_, item).contains("2 ms"));
+    const QString text = detailsHtml(detailsOf(scene_, item));
+    EXPECT_TRUE(text.contains("waiting for stage 1"));
+    EXPECT_TRUE(text.contains("2 ms"));
 }
 
 TEST_F(HitTest, ForgivesTwoPixels)
@@ -94,9 +96,9 @@ TEST_F(HitTest, FindsRepeatedStepsWhereTheyAreShown)
 TEST_F(HitTest, TellsAboutASlice)
 {
     show({{twoRanks()}});
-    const QString text = itemText(scene_, at(5, 0, LaneId{0}));
-    for (const char* part : {"0B0", "2 ms", "stage", "micro-batch", "4 ms"}) EXPECT_TRUE(text.contains(part)) << part;
-    EXPECT_TRUE(itemText(scene_, {}).isEmpty());
+    const QString text = detailsHtml(detailsOf(scene_, at(5, 0, LaneId{0})));
+    for (const char* part : {"0B0", "2 ms", "Stage", "Micro-batch", "4 ms"}) EXPECT_TRUE(text.contains(part)) << part;
+    EXPECT_TRUE(detailsHtml(detailsOf(scene_, {})).isEmpty());
 }
 
 } // namespace

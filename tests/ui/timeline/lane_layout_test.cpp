@@ -37,8 +37,15 @@ TEST_F(Layout, PutsARanksTransfersUnderItsWork)
 {
     showOne();
     const LaneLayout layout(scene_, {});
-    ASSERT_EQ(layout.rows().size(), 3U); // no header for a single source
-    EXPECT_EQ(layout.rows()[0].lane, LaneId{0});
+    ASSERT_EQ(layout.rows().size(), 4U);
+    EXPECT_EQ(layout.rows()[0].kind, Row::Kind::SourceHeader); // names a single source too
+    EXPECT_EQ(layout.rows()[1].lane, LaneId{0});
+    EXPECT_EQ(layout.rows()[2].lane, LaneId{2});
+    EXPECT_EQ(layout.rows()[2].laneKind, traces::LaneKind::Transfer);
+    EXPECT_EQ(layout.rows()[3].lane, LaneId{1});
+    EXPECT_LT(layout.rows()[2].height, layout.rows()[1].height);
+    EXPECT_EQ(LaneLayout(scene_, {.headerHeight = 0}).rows().size(), 3U);
+});
     EXPECT_EQ(layout.rows()[1].lane, LaneId{2});
     EXPECT_EQ(layout.rows()[1].laneKind, traces::LaneKind::Transfer);
     EXPECT_EQ(layout.rows()[2].lane, LaneId{1});
@@ -48,8 +55,8 @@ TEST_F(Layout, PutsARanksTransfersUnderItsWork)
 TEST_F(Layout, FoldsThinLanesAway)
 {
     showOne();
-    const LaneLayout layout(scene_, {}, {{0, Rank{0}}});
-    EXPECT_EQ(layout.rows().size(), 2U);
+    const LaneLayout layout(scene_, {}, {{SourceRole::Simulation, Rank{0}}});
+    EXPECT_EQ(layout.rows().size(), 3U);
     EXPECT_EQ(layout.rowOf(0, LaneId{2}), nullptr);
     EXPECT_NE(layout.rowOf(0, LaneId{0}), nullptr);
     EXPECT_TRUE(layout.groups()[0].foldable);
@@ -65,9 +72,9 @@ TEST_F(Layout, FillsTheHeightWithinBounds)
     EXPECT_GT(fitted.height(), 115);
     const LayoutOptions bounds;
     const LaneLayout tall(scene_, {.fitHeight = 5000});
-    EXPECT_EQ(tall.rows()[0].height, bounds.mostCompute);
+    EXPECT_EQ(tall.rows()[1].height, bounds.mostCompute);
     const LaneLayout low(scene_, {.fitHeight = 10});
-    EXPECT_EQ(low.rows()[0].height, bounds.leastCompute);
+    EXPECT_EQ(low.rows()[1].height, bounds.leastCompute);
 }
 
 TEST_F(Layout, KeepsTheHeaderOfTheSourceInSight)

@@ -51,7 +51,7 @@ protected:
 
 TEST_F(Overview, MovesTheViewWhenTheFrameIsDragged)
 {
-    QSignalSpy moved(&strip_, &OverviewStrip::movedByUser);
+    QSignalSpy moved(&scene_.axis(), &TimeAxis::moved);
     scene_.axis().setRange({2 * kMs, 4 * kMs});
     drag(x(3), x(5));
     expectRange(4, 6);
@@ -61,8 +61,10 @@ TEST_F(Overview, MovesTheViewWhenTheFrameIsDragged)
 TEST_F(Overview, ZoomsWhenAnEdgeIsDragged)
 {
     scene_.axis().setRange({2 * kMs, 4 * kMs});
+    QSignalSpy moved(&scene_.axis(), &TimeAxis::moved);
     drag(x(4), x(6));
     expectRange(2, 6);
+    EXPECT_GT(moved.count(), 0); // ends following
     drag(x(2), x(5));
     expectRange(5, 6);
 }

@@ -30,12 +30,27 @@ TEST(StepTable, FindsTheStepsOfAllLanes)
     EXPECT_EQ(steps.find(Step{2}), nullptr);
 }
 
-TEST(StepTable, HoldsTheLastStepOfAGrowingTraceForUnfinished)
+TEST(StepTable, HoldsAStepForFinishedWhenTheTraceSaysSo)
 {
-    const auto trace = twoRanks({.unit = {kMs, kMs}});
-    const StepTable steps(*trace, Growth::Growing);
-    EXPECT_TRUE(steps.all()[0].finished);
-    EXPECT_FALSE(steps.all()[1].finished);
+    const auto trace = twoRanks({.label = TraceLabel::Measured, .unit = {kMs, kMs}});
+    trace->append(traces::LaneId{0}, {.begin = 18 * kMs, .end = 19 * kMs, .action = traces::forward(traces::Stage{0}, traces::MicroBatch{0}), .step = Step{2}, .text = {}});
+    for (const Growth growth : {Growth::Growing, Growth::Closed}) { // a run that goes on, and one that was stopped in step 2
+        const StepTable steps(*trace, growth);
+        EXPECT_TRUE(steps.all()[1].finished); // without waiting for the next step to begin
+        EXPECT_FALSE(steps.all()[2].finished);
+    }
+}
+
+TEST(StepTable, TakesNoStepOfARunForFinishedThatWasStoppedInItsFirst)
+{
+    traces::Trace trace;
+    trace.info.label = TraceLabel::Emulated;
+    const auto lane = trace.addLane({.rank = Rank{0}, .kind = traces::LaneKind::Compute, .depth = 0, .name = {}});
+    trace.append(lane, {.begin = 0, .end = kMs, .action = traces::forward(traces::Stage{0}, traces::MicroBatch{0}), .step = {}, .text = {}});
+    EXPECT_FALSE(StepTable(trace).all()[0].finished);
+    trace.info.label = TraceLabel::Imported; // other tools do not tell
+    EXPECT_TRUE(StepTable(trace).all()[0].finished);
+    EXPECT_FALSE(StepTable(trace, Growth::Growing).all()[0].finished);
 }
 
 TEST(TimelineScene, ShowsEveryTraceFromZero)
@@ -139,11 +154,20 @@ TEST(TimelineScene, KnowsTheGapsOfAStep)
 
 TEST(TimelineScene, DoesNotCallTheEdgeOfARunDraining)
 {
-    const auto trace = twoRanks({.label = TraceLabel::Measured});
+    const auto finished = twoRanks({.label = TraceLabel::Measured});
+    const auto trace = std::make_shared<traces::Trace>(); // the same without a word that the step is over
+    trace->info = finished->info;
+    for (const traces::Lane& lane : finished->lanes()) {
+        const auto id = trace->addLane(lane.info());
+        for (std::size_t i = 0; i < lane.size(); ++i) trace->append(id, lane.slice(i));
+    }
     TimelineScene scene;
     scene.setSources({{trace, {}, true}});
     EXPECT_EQ(scene.gaps(0, Step{0}).at(Rank{1}, 8 * kMs), nullptr);
-    scene.setGrowing(0, false);
+    scene.setGrowing(0, false); // stopped
+    EXPECT_EQ(scene.gaps(0, Step{0}).at(Rank{1}, 8 * kMs), nullptr);
+    trace->addStep({.step = Step{0}, .span = {0, 9 * kMs}, .loss = {}});
+    scene.dataArrived();
     EXPECT_NE(scene.gaps(0, Step{0}).at(Rank{1}, 8 * kMs), nullptr);
 }
 

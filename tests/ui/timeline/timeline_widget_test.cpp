@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/ui/support/traces.h"
+#include "ui/timeline/ruler_painter.h"
 #include "ui/timeline/timeline_widget.h"
 
 #include <QApplication>
@@ -147,11 +148,9 @@ TEST_F(Widget, SelectsWhatIsClicked)
 
 TEST_F(Widget, TellsWhatIsUnderTheMouse)
 {
-    QSignalSpy hovered(&widget_, &TimelineWidget::hoverChanged);
     QSignalSpy time(&widget_, &TimelineWidget::hoverTimeChanged);
     send(QEvent::MouseMove, at(5, LaneId{0}), Qt::NoButton, Qt::NoButton);
     EXPECT_EQ(widget_.hovered().slice, (SliceRef{LaneId{0}, 2}));
-    EXPECT_EQ(hovered.count(), 1);
     ASSERT_EQ(time.count(), 1);
     EXPECT_NEAR(static_cast<double>(*time[0][0].value<std::optional<TimeNs>>()), 5e6, 2e4);
     QEvent leave(QEvent::Leave);
@@ -203,30 +202,91 @@ TEST_F(Widget, StepsThroughALane)
     key(Qt::Key_Right); // nothing selected: the first block in sight
     EXPECT_EQ(selected(), (SliceRef{LaneId{0}, 0}));
     key(Qt::Key_Period);
-    key(Qt::Key_Right);
-    EXPECT_EQ(selected(), (SliceRef{LaneId{0}, 2}));
-    key(Qt::Key_Comma);
     EXPECT_EQ(selected(), (SliceRef{LaneId{0}, 1}));
-    key(Qt::Key_Left);
+    key(Qt::Key_Comma);
+    EXPECT_EQ(selected(), (SliceRef{LaneId{0}, 0}));
     key(Qt::Key_Left);
     EXPECT_EQ(selected(), (SliceRef{LaneId{0}, 0}));
 }
 
-TEST_F(Widget, StepsOutOfAGap)
+TEST_F(Widget, StepsThroughBubbles)
 {
-    click(at(3, LaneId{0}));
+    click(at(1.5, LaneId{0}));
+    key(Qt::Key_Right);
+    EXPECT_EQ(widget_.selection().kind, TimelineItem::Kind::Gap);
     key(Qt::Key_Right);
     EXPECT_EQ(selected(), (SliceRef{LaneId{0}, 2}));
-    click(at(3, LaneId{0}));
+    key(Qt::Key_Left);
+    EXPECT_EQ(widget_.selection().gap.span, (Interval{2 * kMs, 4 * kMs}));
     key(Qt::Key_Left);
     EXPECT_EQ(selected(), (SliceRef{LaneId{0}, 1}));
+}
+
+TEST_F(Widget, GoesFromLaneToLane)
+{
+    click(at(1.3, LaneId{0}));
+    key(Qt::Key_Down);
+    EXPECT_EQ(selected(), (SliceRef{LaneId{2}, 0}));
+    key(Qt::Key_Down);
+    EXPECT_EQ(selected(), (SliceRef{LaneId{1}, 0}));
+    key(Qt::Key_Down); // the last one
+    EXPECT_EQ(selected(), (SliceRef{LaneId{1}, 0}));
+    key(Qt::Key_Up);
+    EXPECT_EQ(selected(), (SliceRef{LaneId{2}, 0}));
+}
+
+TEST_F(Widget, MeasuresAndZoomsByKeys)
+{
+    click(at(0.5, LaneId{0}));
+    key(Qt::Key_Right, Qt::ShiftModifier);
+    EXPECT_EQ(widget_.measurement(), (Interval{0, 2 * kMs}));
+    key(Qt::Key_Right, Qt::ShiftModifier);
+    EXPECT_EQ(widget_.measurement(), (Interval{0, 4 * kMs}));
+    key(Qt::Key_Z);
+    EXPECT_EQ(range().first(), 0);
+    EXPECT_EQ(range().last(), 4 * kMs);
+}
+
+TEST_F(Widget, FindsTheSelectedBlockInTheNextSimulation)
+{
+    click(at(5, LaneId{0}));
+    QSignalSpy changed(&widget_, &TimelineWidget::selectionChanged);
+    QSignalSpy grew(&widget_, &TimelineWidget::selectionGrew);
+    scene_.setSources({{twoRanks({.unit = {2 * kMs}})}});
+    EXPECT_EQ(selected(), (SliceRef{LaneId{0}, 2}));
+    EXPECT_EQ(grew.count(), 1);
+    EXPECT_TRUE(widget_.accessibleDescription().contains("4 ms")) << widget_.accessibleDescription().toStdString();
+    scene_.dataArrived();
+    EXPECT_EQ(grew.count(), 2);
+    EXPECT_EQ(changed.count(), 0);
+}
+
+TEST_F(Widget, ClearsABubbleThatIsGone)
+{
+    click(at(3, LaneId{0}));
+    ASSERT_EQ(widget_.selection().kind, TimelineItem::Kind::Gap);
+    const auto busy = std::make_shared<traces::Trace>();
+    const LaneId lane = busy->addLane({.rank = traces::Rank{0}, .kind = traces::LaneKind::Compute, .depth = 0, .name = {}});
+    for (int i = 0; i < 9; ++i)
+        busy->append(lane, {.begin = i * kMs, .end = (i + 1) * kMs, .action = traces::forward(traces::Stage{0}, traces::MicroBatch{i}), .step = {}, .text = {}});
+    QSignalSpy changed(&widget_, &TimelineWidget::selectionChanged);
+    scene_.setSources({{busy}});
+    EXPECT_TRUE(widget_.selection().none());
+    EXPECT_EQ(changed.count(), 1);
+}
+
+TEST_F(Widget, TellsTheStepUnderTheRuler)
+{
+    const QString text = rulerText(scene_, 5 * kMs);
+    for (const char* part : {"step 0", "fill", "1 ms", "drain", "2 ms", "bubble", "33.33 %"}) EXPECT_TRUE(text.contains(part)) << part;
+    EXPECT_TRUE(rulerText(scene_, 50 * kMs).isEmpty());
 }
 
 TEST_F(Widget, BringsASelectedBlockIntoView)
 {
     scene_.axis().setRange({0, kMs});
     click(at(0.5, LaneId{0}));
-    for (int i = 0; i < 3; ++i) key(Qt::Key_Right);
+    for (int i = 0; i < 5; ++i) key(Qt::Key_Right);
     EXPECT_EQ(selected(), (SliceRef{LaneId{0}, 3})); // at 7 ms
     EXPECT_LE(range().first(), 7 * kMs);
     EXPECT_GE(range().last(), 7 * kMs + 1);
@@ -278,15 +338,39 @@ TEST_F(Widget, GoesToStartAndEnd)
 
 TEST_F(Widget, FoldsARankByItsHeader)
 {
-    QSignalSpy folded(&widget_, &TimelineWidget::foldingChanged);
     const QPointF header(30, at(0, LaneId{0}).y());
     click(header);
     EXPECT_EQ(widget_.laneLayout().rowOf(0, LaneId{2}), nullptr);
-    EXPECT_EQ(folded.count(), 1);
     click(header);
     EXPECT_NE(widget_.laneLayout().rowOf(0, LaneId{2}), nullptr);
-    widget_.setAllFolded(true);
+}
+
+TEST_F(Widget, FoldsByKey)
+{
+    const auto folded = [&] { return widget_.laneLayout().rowOf(0, LaneId{2}) == nullptr; };
+    key(Qt::Key_C);
+    EXPECT_FALSE(folded()); // of no rank
+    click(at(5, LaneId{0}));
+    key(Qt::Key_C);
+    EXPECT_TRUE(folded());
+    key(Qt::Key_C);
+    EXPECT_FALSE(folded());
+    key(Qt::Key_C, Qt::ShiftModifier);
+    EXPECT_TRUE(folded());
+    key(Qt::Key_C, Qt::ShiftModifier);
+    EXPECT_FALSE(folded());
+}
+
+TEST_F(Widget, KeepsARankFoldedWhenItsSourceTakesAnotherPlace)
+{
+    const auto measured = twoRanks({.label = traces::TraceLabel::Measured});
+    scene_.setSources({{twoRanks()}, {measured}});
+    click({30, lanesTop() + widget_.laneLayout().rowOf(1, LaneId{0})->y + 5});
+    EXPECT_EQ(widget_.laneLayout().rowOf(1, LaneId{2}), nullptr);
+    scene_.setSources({{measured}});
     EXPECT_EQ(widget_.laneLayout().rowOf(0, LaneId{2}), nullptr);
+    scene_.setSources({{twoRanks()}});
+    EXPECT_NE(widget_.laneLayout().rowOf(0, LaneId{2}), nullptr);
 }
 
 TEST_F(Widget, LeavesTheLanesAloneWhenHovering)
@@ -366,6 +450,31 @@ TEST_F(Widget, FollowsARun)
     grow(8);
     EXPECT_EQ(range(), held);
     EXPECT_EQ(following.count(), 2);
+}
+
+TEST_F(Widget, StopsFollowingWhenTheUserGoesElsewhere)
+{
+    scene_.setSources({{twoRanks({.label = traces::TraceLabel::Measured, .unit = {kMs, kMs, kMs}}), {}, true}});
+    const auto endedBy = [&](const char* what, const auto& move) {
+        widget_.setFollowing(true);
+        move();
+        EXPECT_FALSE(widget_.following()) << what;
+    };
+    const auto keptBy = [&](const char* what, const auto& move) {
+        widget_.setFollowing(true);
+        move();
+        EXPECT_TRUE(widget_.following()) << what;
+    };
+    endedBy("fit all", [&] { widget_.fitAll(); });
+    scene_.axis().zoom(0.5, 20 * kMs);
+    endedBy("a drag", [&] { drag(at(22, LaneId{0}), at(22, LaneId{0}) + QPointF(30, 0)); });
+    endedBy("a box", [&] { drag(at(21, LaneId{0}), at(24, LaneId{0}), Qt::RightButton); });
+    endedBy("a key", [&] { key(Qt::Key_D); });
+    endedBy("back", [&] { key(Qt::Key_Backspace); });
+    endedBy("home", [&] { key(Qt::Key_Home); });
+    keptBy("the wheel", [&] { wheel(at(22, LaneId{0}), {0, 120}); });
+    keptBy("a zoom key", [&] { key(Qt::Key_S); });
+    keptBy("data", [&] { scene_.dataArrived(); });
 }
 
 TEST_F(Widget, StopsFollowingWhenTheRunEnds)

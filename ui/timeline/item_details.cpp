@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "ui/window/item_details.h"
+#include "ui/timeline/item_details.h"
 
 #include "ui/bridge/text.h"
+#include "ui/timeline/lane_picture.h"
 
 #include <QCoreApplication>
 
@@ -75,7 +76,7 @@ ItemDetails gapDetails(const TimelineScene& scene, const TimelineItem& item)
     const Trace& trace = scene.trace(item.source);
     const traces::Gap& gap = item.gap;
     ItemDetails details;
-    details.title = tr("Bubble: %1").arg(toQt(gapCauseText(gap.cause)));
+    details.title = tr("Bubble: %1").arg(causeText(gap));
     details.lines.emplace_back(tr("Rank"), QString::number(gap.rank.value));
     const bool known = index(gap.before.lane) < trace.laneCount() && gap.before.index < trace.lane(gap.before.lane).size();
     const traces::TimeNs origin = known ? stepBegin(scene, item.source, trace.slice(gap.before).step) : trace.extent().begin;
@@ -95,6 +96,15 @@ ItemDetails detailsOf(const TimelineScene& scene, const TimelineItem& item)
 {
     if (item.none() || item.source < 0 || item.source >= scene.sourceCount()) return {};
     return item.kind == TimelineItem::Kind::Slice ? sliceDetails(scene, item) : gapDetails(scene, item);
+}
+
+QString detailsHtml(const ItemDetails& details)
+{
+    if (details.title.isEmpty()) return {};
+    QString html = QStringLiteral("<b>%1</b><table>").arg(details.title.toHtmlEscaped());
+    for (const auto& [name, value] : details.lines)
+        html += QStringLiteral("<tr><td style='padding-right:10px'>%1</td><td>%2</td></tr>").arg(name.toHtmlEscaped(), value.toHtmlEscaped());
+    return html + QStringLiteral("</table>");
 }
 
 } // namespace stagecraft::ui

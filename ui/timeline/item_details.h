@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What there is to say of a selected block or bubble, as lines to read.
+// What there is to say of a block or bubble: in the selection panel, in tooltips, to a screen reader.
 #pragma once
 
 #include "ui/timeline/timeline_scene.h"
@@ -18,5 +18,8 @@ struct ItemDetails {
 
 // An item that is gone, or none, has an empty title.
 ItemDetails detailsOf(const TimelineScene& scene, const TimelineItem& item);
+
+// As rich text with the title above the lines; empty where there is nothing to say.
+QString detailsHtml(const ItemDetails& details);
 
 } // namespace stagecraft::ui
