@@ -27,6 +27,8 @@ struct ShownLanes {
     double scroll = 0;
 };
 
+inline constexpr int kSheetMargin = 24; // left and right of ranks and lanes
+
 struct ExportOptions {
     int width = 1600;                       // in units of the picture: pixels at scale 1
     int height = 0;                         // 0: what the lanes need

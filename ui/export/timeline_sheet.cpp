@@ -15,7 +15,7 @@
 namespace stagecraft::ui {
 namespace {
 
-constexpr double kMargin = 24;
+constexpr double kMargin = kSheetMargin;
 constexpr double kTitleHeight = 56;
 constexpr double kLegendHeight = 34;
 constexpr double kFiguresHeight = 24;

@@ -67,6 +67,11 @@ QRectF TimelineWidget::lanesRect() const { return painter_.lanesRect(area()); }
 
 double TimelineWidget::scroll() const { return scrollBar_->value(); }
 
+ShownTimeline TimelineWidget::shown() const
+{
+    return {static_cast<int>(std::lround(area().width())), lanesRect().height(), scroll(), selection_, folded_};
+}
+
 TimeMapping TimelineWidget::mapping() const
 {
     const QRectF lanes = lanesRect();

@@ -12,6 +12,7 @@
 #include "ui/timeline/item_identity.h"
 #include "ui/timeline/item_neighbours.h"
 #include "ui/timeline/lane_layout.h"
+#include "ui/timeline/shown_timeline.h"
 #include "ui/timeline/timeline_item.h"
 #include "ui/timeline/timeline_painter.h"
 #include "ui/timeline/timeline_scene.h"
@@ -56,7 +57,7 @@ public:
     [[nodiscard]] std::optional<traces::Interval> measurement() const { return measurement_; }
 
     [[nodiscard]] bool following() const { return following_; }
-    [[nodiscard]] const FoldedRanks& folded() const { return folded_; }
+    [[nodiscard]] ShownTimeline shown() const;
     [[nodiscard]] const LaneLayout& laneLayout() const { return layout_; }
     [[nodiscard]] double headerWidth() const { return painter_.headerWidth(); } // plots below align with it
     [[nodiscard]] double rightMargin() const;                                 // room of the scroll bar

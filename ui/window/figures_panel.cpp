@@ -201,7 +201,7 @@ void FiguresPanel::refresh()
         note = tr("The trace comes from another plan than the simulated one: their figures are not set against each other.");
 
     const QString label = source ? toQt(traces::labelText(scene.trace(*source).info.label)) : QString();
-    const QString otherName = !workbench_.otherIsRun() ? tr("opened,\n%1").arg(label) : label;
+    const QString otherName = workbench_.otherIsRun() ? label : (workbench_.otherFile().isEmpty() ? tr("earlier,\n%1") : tr("opened,\n%1")).arg(label);
     simulatedHead_->setText(input.simulated ? tr("simulated") : QString());
     otherHead_->setText(input.other ? otherName : QString());
     otherHead_->setToolTip(input.other ? tr("Step %1 of %2").arg(step->value).arg(sourceLabel(scene.sources()[static_cast<std::size_t>(*source)])) : QString());

@@ -148,12 +148,12 @@ QString FileController::suggestedName(const QString& ending) const
     return (plan.name.empty() ? QStringLiteral("pipeline") : toQt(plan.name)) + ending;
 }
 
-bool FileController::exportPicture(PictureExtent extent, const Theme& theme, const FoldedRanks& folded)
+bool FileController::exportPicture(PictureExtent extent, const Theme& theme, const ShownTimeline& shown)
 {
     const QString file = dialogs_.saveFile(extent == PictureExtent::Whole ? tr("Export the whole timeline") : tr("Export the timeline as shown"),
                                            tr("PNG picture (*.png);;SVG drawing (*.svg);;PDF document (*.pdf)"), suggestedName(".png"));
     if (file.isEmpty()) return false;
-    return writePicture(file, extent, theme, folded);
+    return writePicture(file, extent, theme, shown);
 }
 
 bool FileController::exportTrace()
@@ -181,17 +181,20 @@ std::shared_ptr<const traces::Trace> FileController::atRest(const std::shared_pt
     return grows ? std::make_shared<const traces::Trace>(*trace) : trace;
 }
 
-bool FileController::writePicture(const QString& file, PictureExtent extent, const Theme& theme, const FoldedRanks& folded)
+bool FileController::writePicture(const QString& file, PictureExtent extent, const Theme& theme, const ShownTimeline& shown)
 {
     const TimelineScene& scene = workbench_.scene();
     if (scene.empty()) return report(Error{"there is no timeline to draw yet"}, tr("Export"), {});
     ExportOptions options;
     options.theme = theme;
     options.arrangement = scene.arrangement();
-    options.folded = folded;
+    options.folded = shown.folded;
     if (extent == PictureExtent::AsShown) {
         const TimeRange& range = scene.axis().range();
         options.range = traces::Interval{range.first(), range.last()};
+        options.selection = shown.selection;
+        if (shown.width > 0) options.width = shown.width + 2 * kSheetMargin;
+        if (shown.lanesHeight > 0) options.lanes = ShownLanes{shown.lanesHeight, shown.scroll};
     }
     std::vector<TraceSource> sources = scene.sources();
     for (TraceSource& source : sources) source.trace = atRest(source.trace);

@@ -6,7 +6,7 @@
 
 #include "ui/bridge/background_job.h"
 #include "ui/theme/theme.h"
-#include "ui/timeline/lane_layout.h"
+#include "ui/timeline/shown_timeline.h"
 #include "ui/window/file_dialogs.h"
 #include "ui/window/file_kind.h"
 #include "ui/window/recent_files.h"
@@ -48,10 +48,10 @@ public:
     // note() or problem() tells how it ended.
     bool openTrace();
     bool open(const QString& file, FileKind hint = FileKind::Trace); // a plan or a trace, by its content; a plan at once
-    bool exportPicture(PictureExtent extent, const Theme& theme, const FoldedRanks& folded);
+    bool exportPicture(PictureExtent extent, const Theme& theme, const ShownTimeline& shown);
     bool exportTrace(); // Chrome JSON, CSV, own journal
     // The same without asking for the file.
-    bool writePicture(const QString& file, PictureExtent extent, const Theme& theme, const FoldedRanks& folded);
+    bool writePicture(const QString& file, PictureExtent extent, const Theme& theme, const ShownTimeline& shown);
     bool writeTrace(const QString& file);
 
     [[nodiscard]] bool busy() const { return lane_.busy(); }

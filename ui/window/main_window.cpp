@@ -238,8 +238,8 @@ void MainWindow::connectActions()
     on(actions_->saveAs, [this] { files_->saveAs(); });
     on(actions_->openTrace, [this] { files_->openTrace(); });
     on(actions_->closeTrace, [this] { workbench_->closeOther(); });
-    on(actions_->exportShown, [this] { files_->exportPicture(PictureExtent::AsShown, theme_, timeline_->folded()); });
-    on(actions_->exportWhole, [this] { files_->exportPicture(PictureExtent::Whole, theme_, timeline_->folded()); });
+    on(actions_->exportShown, [this] { files_->exportPicture(PictureExtent::AsShown, theme_, timeline_->shown()); });
+    on(actions_->exportWhole, [this] { files_->exportPicture(PictureExtent::Whole, theme_, timeline_->shown()); });
     on(actions_->exportTrace, [this] { files_->exportTrace(); });
     on(actions_->quit, [this] { close(); });
     connect(actions_->views, &QActionGroup::triggered, this,
