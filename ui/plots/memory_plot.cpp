@@ -239,6 +239,7 @@ void MemoryPlot::wrapLegend()
     const QMargins margins = plot_->axisRect()->margins();
     const int room = width() - margins.left() - margins.right() - kLegendMargin;
     plot_->legend->setWrap(std::max(1, room / (widest + plot_->legend->columnSpacing())));
+    plot_->legend->setFillOrder(QCPLegend::foColumnsFirst, true); // lays out anew what is there
 }
 
 void MemoryPlot::addReferenceData(Curve& curve)

@@ -74,7 +74,7 @@ TEST(MemoryCurve, DoesNotDependOnHowTheTraceArrived)
         MemoryCurve whole(Rank{0}, MemoryCurve::kAllClasses);
         whole.update(trace);
         ASSERT_EQ(piecewise.points(), whole.points());
-        ASSERT_EQ(piecewise.highest().bytes, whole.highest().bytes);
+        ASSERT_EQ(piecewise.highest().value, whole.highest().value);
         ASSERT_EQ(piecewise.highest().time, whole.highest().time);
     }
 }

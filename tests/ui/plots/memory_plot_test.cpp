@@ -205,7 +205,7 @@ TEST_F(Memory, SaysSoWhenNothingIsRecorded)
 {
     const auto trace = std::make_shared<traces::Trace>();
     const auto lane = trace->addLane({.rank = Rank{0}, .kind = traces::LaneKind::Compute, .depth = 0, .name = {}});
-    trace->append(lane, {.begin = 0, .end = 10, .action = traces::forward(traces::Stage{0}, traces::MicroBatch{0}), .step = {}, .text = {}});
+    trace->append(lane, {.begin = 0, .end = 10, .action = {}, .step = {}, .text = trace->intern("kernel")});
     scene_.setSources({{trace}});
     bool said = false;
     for (int i = 0; i < memory_.plot().itemCount(); ++i)
