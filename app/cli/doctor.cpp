@@ -8,7 +8,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace stagecraft::cli {
 
@@ -33,12 +37,17 @@ std::string findingsText(const std::vector<Finding>& findings)
     for (const Finding& finding : findings) table.add({finding.title, finding.found ? "found" : "missing", finding.detail});
     std::string text = table.text(terminalWidth());
     text.erase(0, text.find('\n') + 1); // this table has no titles
-    bool first = true;
+    // what several of them limit is said once
+    std::vector<std::pair<std::string, std::string>> limits; // titles, what they disable
     for (const Finding& finding : findings) {
         if (finding.disables.empty()) continue;
-        text += fmt::format("{}  {}: {}\n", first ? "\nWhat that limits:\n" : "", finding.title, finding.disables);
-        first = false;
+        const auto known =
+            std::find_if(limits.begin(), limits.end(), [&](const auto& limit) { return limit.second == finding.disables; });
+        if (known == limits.end()) limits.emplace_back(finding.title, finding.disables);
+        else known->first += ", " + finding.title;
     }
+    if (!limits.empty()) text += "\nWhat that limits:\n";
+    for (const auto& [titles, disables] : limits) text += fmt::format("  {}: {}\n", titles, disables);
     return text;
 }
 

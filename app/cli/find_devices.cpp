@@ -17,7 +17,7 @@ namespace stagecraft::cli {
 
 namespace {
 
-constexpr const char* kNoGpuRuns = "--device cuda; runs use the CPU";
+constexpr const char* kNoGpuRuns = "runs on GPUs (not in this version yet: runs use the CPU)";
 
 // The libraries of the NVIDIA wheels lie beside LibTorch: <site-packages>/nvidia/<folder>/lib.
 std::string besideLibTorch(std::string_view folder, const std::string& library)
@@ -71,7 +71,7 @@ Finding findCuda()
 Finding findCupti()
 {
     Finding finding{.key = "cupti", .title = "CUPTI"};
-    constexpr const char* kDisables = "times of GPU kernels in traces";
+    constexpr const char* kDisables = "times of GPU kernels in traces (not in this version yet)";
     const SharedLibrary library(besideLibTorch("cu13", "libcupti.so.13"));
     if (!library.opened()) return missing(std::move(finding), library.reason(), kDisables);
     std::uint32_t version = 0;
@@ -87,7 +87,7 @@ Finding findCupti()
 Finding findNccl()
 {
     Finding finding{.key = "nccl", .title = "NCCL"};
-    constexpr const char* kDisables = "transfers between GPUs of several processes";
+    constexpr const char* kDisables = "transfers between GPUs (not in this version yet)";
     const SharedLibrary library(besideLibTorch("nccl", "libnccl.so.2"));
     if (!library.opened()) return missing(std::move(finding), library.reason() + " (./run --cuda fetches it)", kDisables);
     int version = 0;

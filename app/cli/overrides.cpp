@@ -239,17 +239,25 @@ Expected<long long> parseWhole(std::string_view option, std::string_view text, l
 
 void addOverrides(CLI::App& verb, Overrides& given)
 {
-    const auto option = [&verb](const char* name, Overrides::Text& target, const char* type, const char* help) {
+    const char* group = "Changes to the plan";
+    const auto option = [&](const char* name, Overrides::Text& target, const char* type, const char* help) {
         verb.add_option_function<std::string>(
                 name, [&target](const std::string& text) { target = text; }, help)
             ->type_name(type)
-            ->group("Changes to the plan (times take ns us ms s; sizes B KiB MiB GiB)");
+            ->group(group);
     };
     option("--schedule", given.schedule, "NAME|FILE", "A schedule's name (list schedules), or a file in its text form");
     option("--ranks", given.ranks, "P", "Number of ranks; the plan's model is partitioned anew");
-    option("--chunks", given.chunks, "V", "Stages per rank");
+    option("--chunks", given.chunks, "V", "Stages per rank; interleaved takes 2 or more, the others 1");
     option("--microbatches", given.microbatches, "M", "Micro-batches per step; their size stays");
-    option("--slices", given.slices, "K", "Slices of a sequence, for schedules that cut sequences");
+    option("--slices", given.slices, "K", "Slices of a sequence; 1, as no schedule here cuts sequences yet");
+    option("--memory-limit", given.memoryLimit, "X",
+           "Bound on the activations of a rank; refused, as no schedule here plans for one yet");
+    option("--send", given.send, "buffered|rendezvous", "How sends behave; buffered, see validate for the other");
+    option("--seed", given.seed, "N", "Of the jitter; of weights and data in a run");
+    group =
+        "Costs (times take ns us ms s; sizes B KiB MiB GiB), for simulations; a run takes from them what transfers cost in "
+        "mode emulated";
     option("--forward", given.forward, "T", "Forward of one rank for one micro-batch, through all its chunks");
     option("--backward", given.backward, "T", "Full backward, likewise");
     option("--input-grad", given.inputGrad, "T", "Input gradient; with --weight-grad, backward is their sum");
@@ -261,10 +269,7 @@ void addOverrides(CLI::App& verb, Overrides& given)
     option("--boundary-bytes", given.boundaryBytes, "X", "Handed from stage to stage per micro-batch");
     option("--activation-bytes", given.activationBytes, "X", "Kept by a forward per micro-batch of a rank");
     option("--wgrad-bytes", given.wgradBytes, "X", "The part of it that stays until the weight gradient");
-    option("--memory-limit", given.memoryLimit, "X", "Bound on the activations of a rank, for schedules that plan for one");
-    option("--send", given.send, "buffered|rendezvous", "How sends behave");
     option("--jitter", given.jitter, "5%", "Relative standard deviation of every action's time");
-    option("--seed", given.seed, "N", "Of the jitter; of weights and data in a run");
 }
 
 Expected<Plan> withOverrides(Plan plan, const Overrides& given)

@@ -93,6 +93,19 @@ TEST(Doctor, TellsWhatIsThereOrWhyNot)
     }
 }
 
+TEST(Doctor, SaysOnceWhatSeveralThingsLimit)
+{
+    const Json json = jsonOf({"doctor", "--json"});
+    const std::string people = stagecraft({"doctor"}).out;
+    for (const auto& [name, finding] : json.items()) {
+        if (finding["disables"].is_null()) continue;
+        const std::string limit = ": " + finding["disables"].get<std::string>() + "\n";
+        const std::size_t first = people.find(limit);
+        EXPECT_NE(first, std::string::npos) << name;
+        EXPECT_EQ(people.find(limit, first + 1), std::string::npos) << name;
+    }
+}
+
 TEST(Bench, MeasuresTheSimulator)
 {
     const Json json = jsonOf({"bench", "simulate", "--json"});
