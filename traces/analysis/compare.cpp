@@ -27,12 +27,21 @@ struct StepActions {
     std::vector<Found> actions; // by action, those alike by begin
 };
 
-Expected<StepActions> actionsOf(const Trace& trace, Step step, std::string_view which)
+// A trace with what its steps are looked up by.
+struct Indexed {
+    explicit Indexed(const Trace& t) : trace(t), index(t), pauses(t.pauses()) {}
+    const Trace& trace;
+    StepIndex index;
+    Pauses pauses;
+};
+
+Expected<StepActions> actionsOf(const Indexed& from, Step step, std::string_view which)
 {
-    const StepView view = viewOf(trace, step);
+    const Trace& trace = from.trace;
+    const Pauses& pauses = from.pauses;
+    const StepView view = viewOf(trace, from.index, step);
     if (!view.computes)
         return Error{"the " + std::string(which) + " trace has no computing action in step " + std::to_string(step.value)};
-    const Pauses pauses(trace.pauses());
     StepActions found{.makespan = pauses.running(view.span), .actions = {}};
     for (const RankView& rank : view.ranks)
         for (const SliceRef ref : rank.slices) {
@@ -61,9 +70,8 @@ struct KindTimes {
     std::vector<double> errors;
 };
 
-} // namespace
-
-Expected<StepComparison> compareSteps(const Trace& predicted, Step predictedStep, const Trace& actual, Step actualStep)
+Expected<StepComparison> compareIndexed(const Indexed& predicted, Step predictedStep, const Indexed& actual,
+                                        Step actualStep)
 {
     const Expected<StepActions> foretold = actionsOf(predicted, predictedStep, "predicted");
     if (!foretold.ok()) return foretold.error();
@@ -124,13 +132,22 @@ Expected<StepComparison> compareSteps(const Trace& predicted, Step predictedStep
     return result;
 }
 
+} // namespace
+
+Expected<StepComparison> compareSteps(const Trace& predicted, Step predictedStep, const Trace& actual, Step actualStep)
+{
+    return compareIndexed(Indexed(predicted), predictedStep, Indexed(actual), actualStep);
+}
+
 Expected<std::vector<StepComparison>> compareTraces(const Trace& predicted, const Trace& actual)
 {
-    const std::vector<Step> foretold = stepsOf(predicted);
+    const Indexed before(predicted);
+    const Indexed after(actual);
+    const std::vector<Step>& foretold = before.index.steps();
     std::vector<StepComparison> all;
-    for (const Step step : stepsOf(actual)) {
+    for (const Step step : after.index.steps()) {
         const Step with = foretold.size() == 1 ? foretold.front() : step;
-        const Expected<StepComparison> compared = compareSteps(predicted, with, actual, step);
+        const Expected<StepComparison> compared = compareIndexed(before, with, after, step);
         if (!compared.ok()) return compared.error();
         all.push_back(compared.value());
     }

@@ -91,6 +91,31 @@ RankFigures figuresOf(const Trace& trace, const StepView& view, const RankView& 
     return figures;
 }
 
+StepFigures figuresOf(const Trace& trace, const StepView& view, Step step, const Pauses& pauses)
+{
+    StepFigures figures;
+    figures.step = step;
+    figures.span = view.span;
+    figures.makespan = pauses.running(view.span);
+    TimeNs lastStart = std::numeric_limits<TimeNs>::min();
+    TimeNs firstDone = std::numeric_limits<TimeNs>::max();
+    TimeNs busy = 0;
+    for (const RankView& rank : view.ranks) {
+        figures.ranks.push_back(figuresOf(trace, view, rank, pauses));
+        busy += figures.ranks.back().busy;
+        figures.maxSpan = std::max(figures.maxSpan, pauses.running(rank.span));
+        lastStart = std::max(lastStart, rank.span.begin);
+        firstDone = std::min(firstDone, rank.span.end);
+    }
+    figures.steady = {lastStart, std::max(lastStart, firstDone)};
+    figures.work = static_cast<double>(busy) / static_cast<double>(view.ranks.size());
+    const auto bubbleWithin = [&](TimeNs span) { return span > 0 ? 1.0 - figures.work / static_cast<double>(span) : 0.0; };
+    figures.bubbleMakespan = bubbleWithin(figures.makespan);
+    figures.bubbleSpan = bubbleWithin(figures.maxSpan);
+    figures.bubbleOverIdeal = busy > 0 ? static_cast<double>(figures.makespan) / figures.work - 1.0 : 0.0;
+    return figures;
+}
+
 } // namespace
 
 std::string_view gapCauseText(GapCause cause)
@@ -121,54 +146,29 @@ std::string_view gapCauseKey(GapCause cause)
     return "";
 }
 
-std::vector<Step> stepsOf(const Trace& trace)
-{
-    std::vector<Step> steps;
-    for (const Lane& lane : trace.lanes()) {
-        if (lane.info().kind != LaneKind::Compute) continue;
-        for (std::size_t i = 0; i < lane.size(); ++i)
-            // runs of one step are long: the first test keeps the search rare
-            if ((steps.empty() || steps.back() != lane.step(i)) && isCompute(lane.action(i).kind()) &&
-                std::find(steps.rbegin(), steps.rend(), lane.step(i)) == steps.rend())
-                steps.push_back(lane.step(i));
-    }
-    std::sort(steps.begin(), steps.end());
-    return steps;
-}
+std::vector<Step> stepsOf(const Trace& trace) { return StepIndex(trace).steps(); }
 
 Expected<StepFigures> stepFigures(const Trace& trace, Step step)
 {
-    const StepView view = viewOf(trace, step);
+    const StepView view = viewOf(trace, StepIndex(trace), step);
     if (!view.computes) return Error{"step " + std::to_string(step.value) + " of the trace has no computing action"};
+    return figuresOf(trace, view, step, Pauses(trace.pauses()));
+}
 
+std::vector<StepFigures> allStepFigures(const Trace& trace)
+{
+    const StepIndex index(trace);
     const Pauses pauses(trace.pauses());
-    StepFigures figures;
-    figures.step = step;
-    figures.span = view.span;
-    figures.makespan = pauses.running(view.span);
-    TimeNs lastStart = std::numeric_limits<TimeNs>::min();
-    TimeNs firstDone = std::numeric_limits<TimeNs>::max();
-    TimeNs busy = 0;
-    for (const RankView& rank : view.ranks) {
-        figures.ranks.push_back(figuresOf(trace, view, rank, pauses));
-        busy += figures.ranks.back().busy;
-        figures.maxSpan = std::max(figures.maxSpan, pauses.running(rank.span));
-        lastStart = std::max(lastStart, rank.span.begin);
-        firstDone = std::min(firstDone, rank.span.end);
-    }
-    figures.steady = {lastStart, std::max(lastStart, firstDone)};
-    figures.work = static_cast<double>(busy) / static_cast<double>(view.ranks.size());
-    const auto bubbleWithin = [&](TimeNs span) { return span > 0 ? 1.0 - figures.work / static_cast<double>(span) : 0.0; };
-    figures.bubbleMakespan = bubbleWithin(figures.makespan);
-    figures.bubbleSpan = bubbleWithin(figures.maxSpan);
-    figures.bubbleOverIdeal = busy > 0 ? static_cast<double>(figures.makespan) / figures.work - 1.0 : 0.0;
-    return figures;
+    std::vector<StepFigures> all;
+    all.reserve(index.steps().size());
+    for (const Step step : index.steps()) all.push_back(figuresOf(trace, viewOf(trace, index, step), step, pauses));
+    return all;
 }
 
 std::vector<Gap> gapsOf(const Trace& trace, Step step)
 {
     std::vector<Gap> gaps;
-    const StepView view = viewOf(trace, step);
+    const StepView view = viewOf(trace, StepIndex(trace), step);
     if (!view.computes) return gaps;
     const Pauses pauses(trace.pauses());
     for (const RankView& rank : view.ranks)

@@ -80,8 +80,9 @@ struct StepFigures {
 // Steps that have computing slices, ascending.
 std::vector<Step> stepsOf(const Trace& trace);
 
-// An error names the step when it has no computing slice.
+// An error names the step when it has no computing slice. Passes over the whole trace: ask for many steps at once.
 Expected<StepFigures> stepFigures(const Trace& trace, Step step);
+std::vector<StepFigures> allStepFigures(const Trace& trace); // of stepsOf(trace)
 
 // All idle intervals of the step by rank and time; for each rank they and the busy time tile the step's makespan.
 std::vector<Gap> gapsOf(const Trace& trace, Step step);

@@ -36,7 +36,7 @@ void findSpan(const Trace& trace, RankView& rank)
 
 } // namespace
 
-StepView viewOf(const Trace& trace, Step step)
+StepView viewOf(const Trace& trace, const StepIndex& index, Step step)
 {
     StepView view;
     for (std::size_t l = 0; l < trace.laneCount(); ++l) {
@@ -45,10 +45,11 @@ StepView viewOf(const Trace& trace, Step step)
         if (lane.info().kind != LaneKind::Compute) continue;
         RankView& rank = rankView(view, lane.info().rank, id);
         const auto before = static_cast<std::ptrdiff_t>(rank.slices.size());
-        for (std::size_t i = 0; i < lane.size(); ++i) {
-            if (lane.step(i) != step) continue;
-            rank.slices.push_back({id, static_cast<std::uint32_t>(i)});
-            view.computes = view.computes || isCompute(lane.action(i).kind());
+        for (const StepIndex::Run& run : index.runs(id, step)) {
+            for (std::uint32_t i = run.begin; i < run.end; ++i) {
+                rank.slices.push_back({id, i});
+                view.computes = view.computes || isCompute(lane.action(i).kind());
+            }
         }
         std::inplace_merge(
             rank.slices.begin(), rank.slices.begin() + before, rank.slices.end(),

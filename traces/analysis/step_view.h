@@ -4,6 +4,7 @@
 #pragma once
 
 #include "traces/analysis/pauses.h"
+#include "traces/analysis/step_index.h"
 #include "traces/store/trace.h"
 
 #include <vector>
@@ -33,7 +34,7 @@ constexpr bool countsForSpan(ActionKind kind)
     return isCompute(kind) || kind == ActionKind::ReduceGrad || kind == ActionKind::AllReduce;
 }
 
-StepView viewOf(const Trace& trace, Step step);
+StepView viewOf(const Trace& trace, const StepIndex& index, Step step);
 
 // Computing time without pauses; where compute lanes of one rank overlap, shared time counts once.
 TimeNs busyTime(const Trace& trace, const RankView& rank, const Pauses& pauses);

@@ -74,8 +74,13 @@ void Trace::addMemory(Rank rank, MemoryClass memory, TimeNs time, Bytes value)
 
 void Trace::addStep(const StepSpan& step)
 {
-    const auto known = std::find_if(steps_.begin(), steps_.end(), [&](const StepSpan& s) { return s.step == step.step; });
-    if (known != steps_.end()) *known = step;
+    if (!latestStep_ || *latestStep_ < step.step) { // steps mostly come in order
+        latestStep_ = step.step;
+        steps_.push_back(step);
+        return;
+    }
+    const auto known = std::find_if(steps_.rbegin(), steps_.rend(), [&](const StepSpan& s) { return s.step == step.step; });
+    if (known != steps_.rend()) *known = step;
     else steps_.push_back(step);
 }
 

@@ -165,6 +165,7 @@ private:
     std::vector<std::vector<Edge>> edges_; // per lane of the consumer, ascending by to.index
     std::vector<MemorySeries> memory_;
     std::vector<StepSpan> steps_;
+    std::optional<Step> latestStep_; // the highest of them
     std::vector<Interval> pauses_;
     std::vector<std::string> notes_;
     std::vector<std::string> texts_{""};

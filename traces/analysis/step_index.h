@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where each step lies on the compute lanes of a trace, found in one pass. The figures of all steps then cost no more than
+// the trace is long; asked for one by one, each would pass over the whole trace.
+//
+//   const StepIndex index(trace);
+//   for (const Step step : index.steps()) use(viewOf(trace, index, step));
+#pragma once
+
+#include "traces/store/trace.h"
+
+#include <span>
+#include <vector>
+
+namespace stagecraft::traces {
+
+class StepIndex {
+public:
+    // Slices [begin, end) of a lane, all of one step.
+    struct Run {
+        Step step{};
+        std::uint32_t begin = 0;
+        std::uint32_t end = 0;
+    };
+
+    explicit StepIndex(const Trace& trace);
+
+    [[nodiscard]] const std::vector<Step>& steps() const { return steps_; } // that have computing slices, ascending
+    // Runs of the step by begin: mostly one, more where steps overlap on the lane. Of a compute lane; others have none.
+    [[nodiscard]] std::span<const Run> runs(LaneId lane, Step step) const;
+
+private:
+    std::vector<Step> steps_;
+    std::vector<std::vector<Run>> lanes_; // by step, then by begin
+};
+
+} // namespace stagecraft::traces
