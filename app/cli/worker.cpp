@@ -11,7 +11,7 @@ void addWorker(CLI::App& program, Work& work)
         addVerb(program, "worker",
                 "Run plans on request: commands come in as lines of JSON, records go out. The desktop program starts "
                 "this, here or on another host",
-                "stagecraft-cli worker < commands > run.strace\n  ssh gpu-host stagecraft-cli worker");
+                "stagecraft-cli worker < commands.jsonl > run.strace\n  ssh gpu-host stagecraft-cli worker");
     verb.callback([&work] {
         work = [] {
             const Expected<std::unique_ptr<engine::Session>> session = makeSession();

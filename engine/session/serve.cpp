@@ -14,9 +14,11 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace stagecraft::engine {
@@ -69,12 +71,25 @@ private:
     struct sigaction oldPipe_ = {};
 };
 
-enum class End { None, Asked, ReaderGone, Failed };
+enum class End {
+    None,
+    Asked, // what is left is written, as long as someone reads
+    ReaderGone,
+    Failed,
+};
+
+// Commands in a file are all there are, and the run that they start goes on to its end; the end of a pipe says that whoever
+// gave commands is gone.
+bool isFile(int descriptor)
+{
+    struct stat status = {};
+    return fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+}
 
 class Server {
 public:
-    Server(Session& session, int input, int output, int signals)
-        : session_(session), input_(input), output_(output), signals_(signals),
+    Server(Session& session, int input, int output, int signals, std::chrono::milliseconds patience)
+        : session_(session), input_(input), output_(output), signals_(signals), patience_(patience),
           journal_([this](std::string_view bytes) { writeAll(bytes); })
     {
     }
@@ -84,7 +99,10 @@ public:
         while (end_ == End::None) {
             // While a run goes on its records set the pace, and commands are looked for in between; else commands do.
             const bool live = going();
-            if (!live) passOn(); // what came with a run's end; the next command may be long in coming
+            if (!live) {
+                passOn(); // what came with a run's end; the next command may be long in coming
+                if (input_ == kNone) break;
+            }
             readCommands(live ? 0 : -1);
             if (end_ == End::None && live) session_.waitForRecords(kPace);
             passOn();
@@ -100,6 +118,7 @@ public:
 
 private:
     static constexpr std::chrono::milliseconds kPace{10};
+    static constexpr int kNone = -1; // a descriptor that poll() passes over
 
     [[nodiscard]] bool going() const
     {
@@ -125,7 +144,12 @@ private:
             return;
         }
         if (count == 0) {
-            end_ = End::Asked;
+            if (!isFile(input_)) {
+                end_ = End::Asked;
+                return;
+            }
+            input_ = kNone;
+            if (!pending_.empty()) obey(std::exchange(pending_, {})); // a last line without its end
             return;
         }
         pending_.append(buffer.data(), static_cast<std::size_t>(count));
@@ -178,27 +202,36 @@ private:
     }
 
     // In pieces that a ready pipe takes without blocking, so that a reader who stopped reading cannot keep this process
-    // from noticing that its input has ended.
+    // from noticing that it is to end. From then on the reader has `patience_` for each piece: a slow one gets all of it, one
+    // that hangs keeps nobody.
     void writeAll(std::string_view bytes)
     {
         while (!bytes.empty() && end_ != End::ReaderGone && end_ != End::Failed) {
-            std::array<pollfd, 3> ready{{{output_, POLLOUT, 0}, {input_, 0, 0}, {signals_, POLLIN, 0}}};
-            if (poll(ready.data(), ready.size(), -1) < 0) {
+            const bool ending = end_ == End::Asked;
+            std::array<pollfd, 3> ready{
+                {{output_, POLLOUT, 0}, {ending ? kNone : input_, 0, 0}, {ending ? kNone : signals_, POLLIN, 0}}};
+            const int count = poll(ready.data(), ready.size(), ending ? static_cast<int>(patience_.count()) : -1);
+            if (count < 0) {
                 if (errno != EINTR) fail("waiting to write the journal");
                 continue;
             }
-            if ((ready[0].revents & POLLOUT) == 0) { // error, hang-up, or the others have news
-                if (ready[0].revents != 0 || ready[1].revents != 0 || ready[2].revents != 0) end_ = End::ReaderGone;
+            if ((ready[0].revents & POLLOUT) == 0) { // error, hang-up, time-out, or the others have news
+                end_ = count == 0 || ready[0].revents != 0 ? End::ReaderGone : End::Asked;
                 continue;
             }
-            const ssize_t count = write(output_, bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF));
-            if (count >= 0) {
-                bytes.remove_prefix(static_cast<std::size_t>(count));
-            } else if (errno == EPIPE) {
-                end_ = End::ReaderGone;
-            } else if (errno != EINTR && errno != EAGAIN) {
-                fail("writing the journal");
-            }
+            writePiece(bytes);
+        }
+    }
+
+    void writePiece(std::string_view& bytes)
+    {
+        const ssize_t count = write(output_, bytes.data(), std::min<std::size_t>(bytes.size(), PIPE_BUF));
+        if (count >= 0) {
+            bytes.remove_prefix(static_cast<std::size_t>(count));
+        } else if (errno == EPIPE) {
+            end_ = End::ReaderGone;
+        } else if (errno != EINTR && errno != EAGAIN) {
+            fail("writing the journal");
         }
     }
 
@@ -212,6 +245,7 @@ private:
     int input_;
     int output_;
     int signals_;
+    std::chrono::milliseconds patience_;
     End end_ = End::None; // before journal_: its magic bytes are written on construction
     std::string pending_;
     traces::JournalWriter journal_;
@@ -219,10 +253,10 @@ private:
 
 } // namespace
 
-int serve(Session& session, int inputFd, int outputFd)
+int serve(Session& session, int inputFd, int outputFd, std::chrono::milliseconds patience)
 {
     const Signals signals;
-    return Server(session, inputFd, outputFd, Signals::fd()).run();
+    return Server(session, inputFd, outputFd, Signals::fd(), patience).run();
 }
 
 int serveStandardStreams(Session& session)

@@ -10,9 +10,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <thread>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace stagecraft::runtime {
@@ -212,6 +215,120 @@ TEST_F(ServeTest, EndsWhenAReaderThatStoppedReadingIsGone)
     journal.closeReader();
     worker.join();
     EXPECT_EQ(code, 0);
+}
+
+// Says far more when it is stopped than a pipe holds.
+class TalkativeSession final : public Session {
+public:
+    static constexpr std::size_t kLastWords = 20'000;
+
+    Expected<void> start(const Plan&) override
+    {
+        state_ = SessionState::Running;
+        return {};
+    }
+    void pause() override {}
+    void resume() override {}
+    void stop() override { state_ = SessionState::Stopped; }
+    [[nodiscard]] SessionState state() const override { return state_; }
+    std::vector<traces::Record> takeRecords() override
+    {
+        if (state_ != SessionState::Stopped || std::exchange(said_, true)) return {};
+        return {kLastWords, traces::NoteRecord{"one of many"}};
+    }
+    bool waitForRecords(std::chrono::milliseconds) override { return false; }
+
+private:
+    std::atomic<SessionState> state_{SessionState::Idle};
+    bool said_ = false;
+};
+
+class LastWords : public testing::Test {
+protected:
+    Pipe commands;
+    Pipe journal;
+    TalkativeSession session;
+    int code = -1;
+    std::jthread worker;
+
+    void serveWith(std::chrono::milliseconds patience)
+    {
+        fcntl(journal.writer(), F_SETPIPE_SZ, 4096); // full after each piece
+        worker = std::jthread([this, patience] {
+            code = serve(session, commands.reader(), journal.writer(), patience);
+            journal.closeWriter();
+        });
+        const std::string line = writeCommand({CommandKind::Start, preset("mlp")}) + "\n";
+        ASSERT_EQ(write(commands.writer(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
+        std::array<char, 8> magic{};
+        ASSERT_EQ(read(journal.reader(), magic.data(), magic.size()), 8); // serves, and has taken the signals over
+    }
+    [[nodiscard]] std::size_t wordsHeard()
+    {
+        traces::JournalReader reader;
+        std::vector<traces::Record> records;
+        EXPECT_TRUE(reader.feed("STRACE1\n", records).ok());
+        std::array<char, 1024> buffer{};
+        for (ssize_t count = 0; (count = read(journal.reader(), buffer.data(), buffer.size())) > 0;)
+            EXPECT_TRUE(reader.feed({buffer.data(), static_cast<std::size_t>(count)}, records).ok());
+        EXPECT_EQ(reader.pendingBytes(), 0U);
+        return records.size();
+    }
+};
+
+TEST_F(LastWords, ReachASlowReaderAfterATerminationSignal)
+{
+    serveWith(std::chrono::hours(1)); // nobody hangs here
+    kill(getpid(), SIGTERM);
+    EXPECT_EQ(wordsHeard(), TalkativeSession::kLastWords);
+    worker.join();
+    EXPECT_EQ(code, 0);
+}
+
+TEST_F(LastWords, ReachASlowReaderAfterTheEndOfTheCommands)
+{
+    serveWith(std::chrono::hours(1));
+    commands.closeWriter();
+    EXPECT_EQ(wordsHeard(), TalkativeSession::kLastWords);
+    worker.join();
+    EXPECT_EQ(code, 0);
+}
+
+TEST_F(LastWords, AreGivenUpWhereTheReaderHangs)
+{
+    serveWith(std::chrono::milliseconds(1));
+    kill(getpid(), SIGTERM);
+    worker.join(); // though nobody reads; a hang shows as a time-out of the test
+    EXPECT_EQ(code, 0);
+}
+
+TEST(Serve, LetsARunGoOnToItsEndWhereTheCommandsAreAFile)
+{
+    Plan plan = preset("mlp");
+    plan.run.steps = 3;
+    plan.run.check = CheckMode::Off;
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> commands(std::tmpfile(), &std::fclose);
+    std::fputs(writeCommand({CommandKind::Start, plan}).c_str(), commands.get()); // its last line without a line end
+    std::rewind(commands.get());
+
+    Pipe journal;
+    const auto session = makeLocalSession();
+    int code = -1;
+    std::jthread worker([&] {
+        code = serve(*session, fileno(commands.get()), journal.writer());
+        journal.closeWriter();
+    });
+    traces::JournalReader reader;
+    std::vector<traces::Record> records;
+    std::array<char, 65536> buffer{};
+    for (ssize_t count = 0; (count = read(journal.reader(), buffer.data(), buffer.size())) > 0;)
+        ASSERT_TRUE(reader.feed({buffer.data(), static_cast<std::size_t>(count)}, records).ok());
+    worker.join();
+    EXPECT_EQ(code, 0);
+    Outcome outcome;
+    gather(outcome, std::move(records));
+    EXPECT_EQ(outcome.states.back(), SessionState::Finished);
+    EXPECT_EQ(outcome.trace.steps().size(), 3U);
 }
 
 } // namespace
