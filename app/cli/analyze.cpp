@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/figures_json.h"
 #include "app/cli/figures_text.h"
+#include "app/cli/trace_notes.h"
 #include "app/cli/verbs.h"
 #include "traces/format/trace_file.h"
 
 #include <fmt/format.h>
 
 #include <memory>
+#include <set>
 
 namespace stagecraft::cli {
 
@@ -17,9 +19,28 @@ struct Options {
     bool json = false;
 };
 
-Json stepJson(const traces::Trace& trace, const traces::StepFigures& figures)
+// Steps whose end was recorded. A live run says the end of each; one that broke off leaves a step without it, whose figures
+// are those of a part.
+class Ends {
+public:
+    explicit Ends(const traces::Trace& trace)
+    {
+        using traces::TraceLabel;
+        const bool live = trace.info.label == TraceLabel::Measured || trace.info.label == TraceLabel::Emulated;
+        told_ = live || !trace.steps().empty();
+        for (const traces::StepSpan& step : trace.steps()) steps_.insert(step.step);
+    }
+    [[nodiscard]] bool incomplete(traces::Step step) const { return told_ && !steps_.contains(step); }
+
+private:
+    bool told_ = false;
+    std::set<traces::Step> steps_;
+};
+
+Json stepJson(const traces::Trace& trace, const traces::StepFigures& figures, const Ends& ends)
 {
     Json json{{"step", figures.step.value}};
+    if (ends.incomplete(figures.step)) json["incomplete"] = true;
     json.update(figuresJson(trace.info, figures));
     return json;
 }
@@ -47,11 +68,12 @@ int analyze(const Options& options)
 
     std::string text = heading(file, trace);
     Json steps = Json::array();
-    for (const traces::Step step : traces::stepsOf(trace)) {
-        const Expected<traces::StepFigures> figures = traces::stepFigures(trace, step);
-        if (!figures.ok()) continue; // a step of which only the optimizer or transfers were recorded has no figures
-        steps.push_back(stepJson(trace, figures.value()));
-        text += fmt::format("\nstep {}\n{}", step.value, figuresText(figures.value()));
+    const Ends ends(trace);
+    for (const traces::StepFigures& figures : traces::allStepFigures(trace)) {
+        steps.push_back(stepJson(trace, figures, ends));
+        text += fmt::format("\nstep {}{}\n{}", figures.step.value,
+                            ends.incomplete(figures.step) ? " (incomplete: it broke off, these are the figures of a part)" : "",
+                            figuresText(figures));
     }
     if (steps.empty()) {
         return failed(Error{
@@ -59,6 +81,7 @@ int analyze(const Options& options)
                         file, trace.sliceCount(), trace.laneCount())});
     }
     if (!options.json) return print(text);
+    sayNotes(trace, file); // the text has them in its heading
     return print(jsonText({{"steps", steps},
                            {"ranks", trace.info.ranks},
                            {"events", trace.sliceCount()},

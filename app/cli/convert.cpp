@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/trace_argument.h"
+#include "app/cli/trace_notes.h"
 #include "app/cli/verbs.h"
 #include "traces/format/trace_file.h"
 
@@ -22,8 +23,7 @@ int convert(const std::vector<std::string>& files)
     if (auto checked = checkTraceTarget(files[1]); !checked.ok()) return wrongUse(checked.error());
     const Expected<traces::Trace> trace = traces::loadTrace(files[0]);
     if (!trace.ok()) return failed(trace.error());
-    for (const std::string& note : trace.value().notes())
-        std::fprintf(stderr, "stagecraft-cli: %s: %s\n", files[0].c_str(), note.c_str());
+    sayNotes(trace.value(), files[0]);
     if (auto saved = traces::saveTrace(trace.value(), files[1]); !saved.ok()) return failed(saved.error());
     return print(fmt::format("{}: {} events written\n", files[1], trace.value().sliceCount()));
 }

@@ -3,6 +3,7 @@
 // Traces written by one verb and read by another: the figures survive every format that can be read.
 #include "tests/cli/expectations.h"
 #include "tests/traces/temporary_folder.h"
+#include "traces/format/journal.h"
 
 #include <algorithm>
 
@@ -64,6 +65,39 @@ TEST(Analyze, ReadsAJournalThatWasCutOffAndSaysSo)
     const Output output = stagecraft({"analyze", part});
     EXPECT_EQ(output.exitCode, 0) << output.err;
     EXPECT_THAT(output.out, HasSubstr("note: "));
+    const Output json = stagecraft({"analyze", part, "--json"});
+    EXPECT_EQ(json.exitCode, 0);
+    EXPECT_FALSE(Json::parse(json.out, nullptr, false).is_discarded()) << json.out;
+    EXPECT_THAT(json.err, HasSubstr(part + ": "));
+    EXPECT_THAT(json.err, HasSubstr("left out"));
+}
+
+// Two steps of a run, the second broken off; seven events were lost.
+TEST(Analyze, MarksAStepThatBrokeOffAndSaysWhatWasLost)
+{
+    const TemporaryFolder folder;
+    const std::string file = folder.file("broken.strace");
+    traces::Trace trace;
+    trace.info.label = traces::TraceLabel::Measured;
+    trace.info.ranks = 1;
+    const traces::LaneId lane = trace.addLane({.rank = traces::Rank{0}, .name = "rank 0"});
+    for (const int step : {0, 1})
+        trace.append(lane, {.begin = step * 100,
+                            .end = step * 100 + 50,
+                            .action = traces::makeAction(traces::ActionKind::Forward, traces::Stage{0}, traces::MicroBatch{0}),
+                            .step = traces::Step{step}});
+    trace.addStep({traces::Step{0}, {0, 50}, 0.5});
+    trace.addLostEvents(7);
+    ASSERT_TRUE(traces::saveJournal(trace, file).ok());
+
+    const Output output = stagecraft({"analyze", file, "--json"});
+    EXPECT_EQ(output.exitCode, 0);
+    EXPECT_THAT(output.err, HasSubstr("7 events were lost"));
+    const Json steps = Json::parse(output.out)["steps"];
+    ASSERT_EQ(steps.size(), 2U);
+    EXPECT_FALSE(steps[0].contains("incomplete"));
+    EXPECT_EQ(steps[1]["incomplete"], true);
+    EXPECT_THAT(stagecraft({"analyze", file}).out, HasSubstr("step 1 (incomplete"));
 }
 
 TEST(Analyze, RefusesWhatIsNoTrace)
