@@ -6,12 +6,13 @@
 #include "app/cli/overrides.h"
 #include "app/cli/plan_argument.h"
 #include "app/cli/trace_argument.h"
+#include "app/cli/trace_notes.h"
 #include "app/cli/verbs.h"
+#include "traces/analysis/step_times.h"
 #include "traces/format/trace_file.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <csignal>
 #include <memory>
@@ -74,21 +75,20 @@ Expected<engine::Plan> withRunOptions(engine::Plan plan, const Options& options)
     return plan;
 }
 
-// Figures of the step in the middle; the first is left out where there are three or more, as for the run's step time.
-std::optional<traces::StepFigures> medianStep(const traces::Trace& trace)
+// Figures of the step whose time is the run's step time.
+std::optional<traces::StepFigures> middleFigures(const traces::Trace& trace)
 {
-    std::vector<traces::StepFigures> steps;
-    for (const traces::Step step : traces::stepsOf(trace)) {
-        if (Expected<traces::StepFigures> figures = traces::stepFigures(trace, step); figures.ok()) {
-            steps.push_back(std::move(figures).value());
-        }
-    }
-    if (steps.empty()) return std::nullopt;
-    if (steps.size() >= 3) steps.erase(steps.begin());
-    const auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
-    std::nth_element(steps.begin(), middle, steps.end(),
-                     [](const auto& a, const auto& b) { return a.makespan < b.makespan; });
-    return std::move(*middle);
+    const std::vector<traces::StepTime> counted = traces::countedSteps(trace.steps(), trace.pauses());
+    if (counted.empty()) return std::nullopt;
+    Expected<traces::StepFigures> figures = traces::stepFigures(trace, traces::middleStep(counted).step);
+    if (!figures.ok()) return std::nullopt; // its events were lost
+    return std::move(figures).value();
+}
+
+std::string basisText(const traces::Trace& trace)
+{
+    const std::size_t counted = traces::countedSteps(trace.steps(), trace.pauses()).size();
+    return fmt::format("median of {}{}", counted, counted < trace.steps().size() ? ", the first left out" : "");
 }
 
 Json resultJson(const engine::RunResult& result, const std::optional<traces::StepFigures>& figures)
@@ -123,7 +123,7 @@ std::string resultText(const LiveRun& run, const std::optional<traces::StepFigur
     const char* virtualTime = result.mode == engine::runModeText(engine::RunMode::Emulated) ? ", virtual time" : "";
     std::string text = fmt::format("{}; {} on {}, {}\n\n", shapeText(run.trace.info), result.mode, result.device,
                                    labelText(run.trace.info.label));
-    text += fmt::format("  step            {} (median of {}{})\n", traces::formatDuration(result.stepNs), result.steps,
+    text += fmt::format("  step            {} ({}{})\n", traces::formatDuration(result.stepNs), basisText(run.trace),
                         virtualTime);
     text += fmt::format("  predicted step  {} (simulated from this run's median costs)\n",
                         traces::formatDuration(result.predictedStepNs));
@@ -155,7 +155,7 @@ int report(const LiveRun& run, const Options& options)
 {
     int code = kDone;
     if (run.result) {
-        const std::optional<traces::StepFigures> figures = medianStep(run.trace);
+        const std::optional<traces::StepFigures> figures = middleFigures(run.trace);
         code = print(options.json ? jsonText(resultJson(*run.result, figures)) : resultText(run, figures));
         if (run.result->gradientCheck == engine::GradientCheck::Failed) {
             code = failed(Error{
@@ -197,6 +197,7 @@ int runPlan(const Options& options)
         if (auto written = saveTraceTo(run.value().trace, plan.value(), options.trace); !written.ok())
             saved = failed(written.error());
     }
+    sayNotes(run.value().trace, "the run");
     const int reported = report(run.value(), options);
     return reported == kDone ? saved : reported;
 }

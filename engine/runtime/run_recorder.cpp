@@ -6,7 +6,7 @@ namespace stagecraft::runtime {
 using namespace traces;
 
 RunRecorder::RunRecorder(const engine::Schedule& schedule, std::size_t ringCapacity, RecordInbox& inbox)
-    : builder_(schedule), inbox_(inbox)
+    : builder_(schedule), inbox_(inbox), totals_(schedule.stages())
 {
     for (int r = 0; r < schedule.ranks; ++r) rings_.push_back(std::make_unique<EventRing<RunEvent>>(ringCapacity));
 }
@@ -73,10 +73,7 @@ void RunRecorder::collectOnce()
         if (const auto* step = std::get_if<StepRecord>(&posted[next])) builder_.endStep(step->step.step, out);
         out.push_back(std::move(posted[next]));
     }
-    for (std::size_t i = 0, recorded = out.size(); i < recorded; ++i) {
-        if (const auto applied = traces::apply(trace_, out[i]); !applied.ok())
-            out.push_back(NoteRecord{"the recording is damaged: " + applied.error().message});
-    }
+    for (const Record& record : out) totals_.take(record);
     inbox_.push(std::move(out));
 }
 

@@ -9,12 +9,13 @@
 //   recorder.ring(rank).push(actionEvent(step, work, times));
 //   recorder.post(StepRecord{...});
 //   recorder.finish();            // the rank threads have ended
-//   recorder.trace()              // all of it once more, to be summed up
+//   recorder.totals()             // what of it the summary needs
 #pragma once
 
 #include "engine/probe/event_ring.h"
 #include "engine/runtime/record_builder.h"
 #include "engine/runtime/record_inbox.h"
+#include "engine/runtime/run_totals.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -42,7 +43,7 @@ public:
     // Joins the collector; everything recorded is in the inbox afterwards.
     void finish();
 
-    [[nodiscard]] const traces::Trace& trace() const { return trace_; } // after finish()
+    [[nodiscard]] const RunTotals& totals() const { return totals_; } // after finish()
 
 private:
     void collect(const std::stop_token& stop);
@@ -51,7 +52,7 @@ private:
     RecordBuilder builder_;
     std::vector<std::unique_ptr<EventRing<RunEvent>>> rings_;
     RecordInbox& inbox_;
-    traces::Trace trace_;          // collector's
+    RunTotals totals_;              // collector's
     std::int64_t lostReported_ = 0; // collector's
 
     std::mutex mutex_; // guards posted_

@@ -2,89 +2,35 @@
 #include "engine/runtime/run_result.h"
 
 #include "engine/simulate/simulate.h"
-
-#include <algorithm>
-#include <set>
+#include "traces/analysis/step_times.h"
 
 namespace stagecraft::runtime {
 
 using namespace engine;
 using traces::ActionKind;
 using traces::Bytes;
-using traces::LaneKind;
-using traces::Step;
+using traces::Stage;
 using traces::StepSpan;
+using traces::StepTime;
 using traces::TimeNs;
 using traces::Trace;
 
 namespace {
 
-TimeNs median(std::vector<TimeNs> values)
-{
-    if (values.empty()) return 0;
-    const std::size_t upper = values.size() / 2;
-    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(upper), values.end());
-    if (values.size() % 2 == 1) return values[upper];
-    const TimeNs below = *std::max_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(upper));
-    return below + (values[upper] - below) / 2;
-}
-
-std::vector<StepSpan> countedSteps(const Trace& trace)
-{
-    std::vector<StepSpan> steps = trace.steps();
-    if (steps.size() >= 3) steps.erase(steps.begin());
-    return steps;
-}
-
-struct StageTimes {
-    std::vector<TimeNs> forward;
-    std::vector<TimeNs> backward;
-    std::vector<TimeNs> optimizer;
-};
-
-struct Durations {
-    std::vector<StageTimes> stages;
-    std::vector<TimeNs> transfers;
-};
-
-Durations durationsOf(const Trace& trace, const std::set<Step>& counted, int stages)
-{
-    Durations result;
-    result.stages.resize(static_cast<std::size_t>(stages));
-    for (const traces::Lane& lane : trace.lanes()) {
-        for (std::size_t i = 0; i < lane.size(); ++i) {
-            if (!counted.contains(lane.step(i))) continue;
-            const TimeNs duration = lane.end(i) - lane.begin(i);
-            if (lane.info().kind == LaneKind::Transfer) {
-                result.transfers.push_back(duration);
-                continue;
-            }
-            StageTimes& stage = result.stages[traces::index(lane.action(i).stage())];
-            switch (lane.action(i).kind()) {
-            case ActionKind::Forward: stage.forward.push_back(duration); break;
-            case ActionKind::Backward: stage.backward.push_back(duration); break;
-            case ActionKind::Optimizer: stage.optimizer.push_back(duration); break;
-            default: break;
-            }
-        }
-    }
-    return result;
-}
-
 // Times are measured; what is held follows from the model to the byte, but for the activations, which are counted.
-std::vector<StageCosts> costsFrom(const Durations& durations, const RunFacts& facts)
+std::vector<StageCosts> costsFrom(const RunFacts& facts)
 {
     const std::vector<LayerCounts> layers = layerCounts(facts.plan.model);
     std::vector<StageCosts> costs;
     std::size_t layer = 0;
-    for (std::size_t s = 0; s < durations.stages.size(); ++s) {
+    for (std::size_t s = 0; s < facts.partition.size(); ++s) {
         StageCosts stage;
-        stage.forward = median(durations.stages[s].forward);
-        stage.backward = median(durations.stages[s].backward);
+        stage.forward = facts.totals.median(Stage{s}, ActionKind::Forward);
+        stage.backward = facts.totals.median(Stage{s}, ActionKind::Backward);
         stage.inputGrad = stage.backward / 2;
         stage.weightGrad = stage.backward - stage.inputGrad;
         stage.overlap = stage.forward + stage.backward;
-        stage.optimizer = median(durations.stages[s].optimizer);
+        stage.optimizer = facts.totals.median(Stage{s}, ActionKind::Optimizer);
         for (int i = 0; i < facts.partition[s]; ++i, ++layer) {
             stage.weightBytes += layers[layer].parameters * Bytes{sizeof(float)};
             stage.activationBytes += layers[layer].activationBytes;
@@ -111,25 +57,17 @@ Expected<TimeNs> simulatedStep(const Schedule& schedule, const std::vector<Stage
 
 Expected<RunResult> summarizeRun(const RunFacts& facts)
 {
-    const std::vector<StepSpan> steps = countedSteps(facts.trace);
-    if (steps.empty()) return Error{"no step was completed"};
-
-    std::set<Step> counted;
-    std::vector<TimeNs> spans;
-    for (const StepSpan& step : steps) {
-        counted.insert(step.step);
-        spans.push_back(step.span.length() - facts.trace.pausedWithin(step.span));
-    }
-    const Durations durations = durationsOf(facts.trace, counted, facts.schedule.stages());
+    const std::vector<StepTime> counted = traces::countedSteps(facts.totals.steps(), facts.totals.pauses());
+    if (counted.empty()) return Error{"no step was completed"};
 
     RunResult result;
     result.mode = runModeText(facts.plan.run.mode);
     result.device = deviceText(facts.plan.run.device);
-    result.steps = static_cast<int>(facts.trace.steps().size());
-    result.stepNs = median(spans);
-    result.measuredCosts = costsFrom(durations, facts);
-    result.measuredTransferNs = median(durations.transfers);
-    for (const StepSpan& step : facts.trace.steps()) result.loss.push_back(step.loss.value_or(0));
+    result.steps = static_cast<int>(facts.totals.steps().size());
+    result.stepNs = traces::middleStep(counted).time;
+    result.measuredCosts = costsFrom(facts);
+    result.measuredTransferNs = facts.totals.medianTransfer();
+    for (const StepSpan& step : facts.totals.steps()) result.loss.push_back(step.loss.value_or(0));
     result.outputs = facts.outputs;
     result.gradientCheck = facts.check;
     result.gradientMaxAbsDiff = facts.maxAbsDiff;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a run amounts to, from its trace: medians per stage, the step they predict by simulation, and how close the
+// What a run amounts to, from its totals: medians per stage, the step they predict by simulation, and how close the
 // measured step came. Pure, without LibTorch.
 //
 //   predicted   simulated from the median F, B and optimizer times of each stage and the median hand-off
 //   ideal       the same with hand-offs that take no time
 //   efficiency  ideal / measured step
-// The first step is left out of every median where there are three or more: it meets cold caches and fresh memory.
+// The first step is left out of all of them where there are three or more (traces/analysis/step_times.h).
 #pragma once
 
 #include "engine/plan/plan.h"
+#include "engine/runtime/run_totals.h"
 #include "engine/session/session_message.h"
-#include "traces/store/trace.h"
 
 namespace stagecraft::runtime {
 
@@ -19,7 +19,7 @@ struct RunFacts {
     const engine::Plan& plan;
     const engine::Schedule& schedule;
     const engine::Partition& partition;
-    const traces::Trace& trace; // its steps are the completed ones
+    const RunTotals& totals;
     std::vector<std::vector<std::int64_t>> outputs;
     engine::GradientCheck check = engine::GradientCheck::Off;
     double maxAbsDiff = 0;

@@ -57,7 +57,7 @@ void Run::execute()
         const Expected<RunResult> result = summarizeRun({.plan = runnable_.plan,
                                                          .schedule = runnable_.schedule,
                                                          .partition = runnable_.partition,
-                                                         .trace = recorder_.trace(),
+                                                         .totals = recorder_.totals(),
                                                          .outputs = outputs_,
                                                          .check = check_,
                                                          .maxAbsDiff = maxAbsDiff_});

@@ -47,7 +47,7 @@ struct RunResult {
     std::string mode;
     std::string device;
     int steps = 0;              // completed
-    TimeNs stepNs = 0;          // median over the steps; the first is left out where there are three or more
+    TimeNs stepNs = 0;          // of the middle step; the first is left out where there are three or more
     TimeNs predictedStepNs = 0; // simulated from this run's median costs and hand-off times
     TimeNs idealStepNs = 0;     // the same without hand-off cost
     double efficiency = 0;      // idealStepNs / stepNs

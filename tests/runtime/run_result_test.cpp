@@ -3,6 +3,7 @@
 
 #include "engine/plan/plan_json.h"
 #include "engine/simulate/simulate.h"
+#include "traces/format/journal.h"
 
 #include <gtest/gtest.h>
 
@@ -59,22 +60,24 @@ protected:
         }
         costs.transfer = 100;
     }
-    [[nodiscard]] RunFacts facts(const Trace& trace) const
+    [[nodiscard]] Expected<RunResult> summaryOf(const Trace& trace) const
     {
-        return {.plan = plan,
-                .schedule = schedule,
-                .partition = partition,
-                .trace = trace,
-                .outputs = {},
-                .check = GradientCheck::Bitwise,
-                .maxAbsDiff = 0};
+        RunTotals totals(schedule.stages());
+        for (const Record& record : recordsOf(trace)) totals.take(record);
+        return summarizeRun({.plan = plan,
+                             .schedule = schedule,
+                             .partition = partition,
+                             .totals = totals,
+                             .outputs = {},
+                             .check = GradientCheck::Bitwise,
+                             .maxAbsDiff = 0});
     }
 };
 
 TEST_F(RunResultTest, FindsTheCostsThatTheTraceWasMadeFrom)
 {
     const Trace trace = steppedTrace(schedule, costs, {3, 1, 1});
-    const RunResult result = summarizeRun(facts(trace)).value();
+    const RunResult result = summaryOf(trace).value();
     ASSERT_EQ(result.measuredCosts.size(), 2U);
     EXPECT_EQ(result.measuredCosts[0].forward, 1000);
     EXPECT_EQ(result.measuredCosts[1].backward, 2000);
@@ -91,7 +94,7 @@ TEST_F(RunResultTest, FindsTheCostsThatTheTraceWasMadeFrom)
 TEST_F(RunResultTest, PredictsTheStepAndItsIdeal)
 {
     const Trace trace = steppedTrace(schedule, costs, {3, 1, 1});
-    const RunResult result = summarizeRun(facts(trace)).value();
+    const RunResult result = summaryOf(trace).value();
     EXPECT_EQ(result.predictedStepNs, result.stepNs);
     EXPECT_EQ(result.idealStepNs, 15500);
     EXPECT_DOUBLE_EQ(result.efficiency, 15500.0 / static_cast<double>(result.stepNs));
@@ -100,24 +103,38 @@ TEST_F(RunResultTest, PredictsTheStepAndItsIdeal)
 TEST_F(RunResultTest, CountsTheFirstStepWhereThereAreOnlyTwo)
 {
     const Trace trace = steppedTrace(schedule, costs, {3, 1});
-    const RunResult result = summarizeRun(facts(trace)).value();
-    EXPECT_EQ(result.measuredCosts[0].forward, 2000); // the middle of four times 3000 and four times 1000
+    const RunResult result = summaryOf(trace).value();
+    EXPECT_EQ(result.measuredCosts[0].forward, 2000); // the middle of 3000 and 1000
 }
 
 TEST_F(RunResultTest, LeavesPausedTimeOut)
 {
     Trace trace = steppedTrace(schedule, costs, {1});
-    const RunResult before = summarizeRun(facts(trace)).value();
+    const RunResult before = summaryOf(trace).value();
     const StepSpan step = trace.steps().front();
     trace.addStep({step.step, {step.span.begin, step.span.end + 10'000}, step.loss});
     trace.addPause({step.span.end, step.span.end + 10'000});
-    EXPECT_EQ(summarizeRun(facts(trace)).value().stepNs, before.stepNs);
+    EXPECT_EQ(summaryOf(trace).value().stepNs, before.stepNs);
+}
+
+// Lost events leave a step without times; the others keep their places.
+TEST_F(RunResultTest, PassesOverAStepWhoseEventsWereLost)
+{
+    RunTotals totals(2);
+    totals.take(LaneRecord{{.rank = Rank{0}, .name = ""}});
+    for (const int step : {0, 1, 2, 3}) {
+        const TimeNs begin = step * 10'000;
+        if (step != 2) totals.take(SliceRecord{LaneId{0}, {begin, begin + 100 * (step + 1), forward(Stage{0}, MicroBatch{0}), Step{step}}});
+        totals.take(StepRecord{{Step{step}, {begin, begin + 1000}, {}}});
+    }
+    EXPECT_EQ(totals.median(Stage{0}, ActionKind::Forward), 300); // of 200 and 400, without step 0
+    EXPECT_EQ(totals.median(Stage{1}, ActionKind::Forward), 0);
 }
 
 TEST_F(RunResultTest, SaysSoWhereNoStepWasCompleted)
 {
     const Trace trace;
-    const auto result = summarizeRun(facts(trace));
+    const auto result = summaryOf(trace);
     ASSERT_FALSE(result.ok());
     EXPECT_EQ(result.error().message, "no step was completed");
 }

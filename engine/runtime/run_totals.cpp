@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/run_totals.h"
+
+#include "traces/analysis/median.h"
+#include "traces/analysis/step_times.h"
+
+namespace stagecraft::runtime {
+
+using namespace traces;
+
+namespace {
+
+std::optional<std::size_t> placeOf(ActionKind kind)
+{
+    switch (kind) {
+    case ActionKind::Forward: return 0;
+    case ActionKind::Backward: return 1;
+    case ActionKind::Optimizer: return 2;
+    default: return std::nullopt;
+    }
+}
+
+} // namespace
+
+RunTotals::RunTotals(int stages) : transferSeries_(static_cast<std::size_t>(stages) * kKinds), medians_(transferSeries_ + 1)
+{
+}
+
+void RunTotals::take(const Record& record)
+{
+    if (const auto* lane = std::get_if<LaneRecord>(&record)) lanes_.push_back(lane->lane.kind);
+    if (const auto* pause = std::get_if<PauseRecord>(&record)) pauses_.push_back(pause->pause);
+    if (const auto* step = std::get_if<StepRecord>(&record)) endStep(step->step);
+    if (const auto* slice = std::get_if<SliceRecord>(&record)) {
+        const std::optional<std::size_t> series = seriesOf(*slice);
+        if (!series) return;
+        const auto step = open_.try_emplace(slice->slice.step, medians_.size()).first;
+        step->second[*series].push_back(slice->slice.duration());
+    }
+}
+
+std::optional<std::size_t> RunTotals::seriesOf(const SliceRecord& record) const
+{
+    if (lanes_[index(record.lane)] == LaneKind::Transfer) return transferSeries_;
+    const Action& action = record.slice.action;
+    const std::optional<std::size_t> place = placeOf(action.kind());
+    if (!place) return std::nullopt;
+    return index(action.stage()) * kKinds + *place;
+}
+
+void RunTotals::endStep(const StepSpan& step)
+{
+    steps_.push_back(step);
+    const auto ended = open_.find(step.step);
+    for (std::size_t series = 0; series < medians_.size(); ++series) {
+        const bool any = ended != open_.end() && !ended->second[series].empty();
+        medians_[series].push_back(any ? std::optional(medianOf(std::move(ended->second[series]))) : std::nullopt);
+    }
+    if (ended != open_.end()) open_.erase(ended);
+}
+
+TimeNs RunTotals::median(Stage stage, ActionKind kind) const
+{
+    const std::optional<std::size_t> place = placeOf(kind);
+    return place ? medianOfSeries(index(stage) * kKinds + *place) : 0;
+}
+
+TimeNs RunTotals::medianTransfer() const { return medianOfSeries(transferSeries_); }
+
+TimeNs RunTotals::medianOfSeries(std::size_t series) const
+{
+    std::vector<TimeNs> values;
+    for (std::size_t i = steps_.size() - countedSteps(steps_, pauses_).size(); i < steps_.size(); ++i) {
+        if (medians_[series][i]) values.push_back(*medians_[series][i]);
+    }
+    return values.empty() ? 0 : medianOf(std::move(values));
+}
+
+} // namespace stagecraft::runtime
