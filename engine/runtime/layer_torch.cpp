@@ -2,6 +2,7 @@
 #include "engine/runtime/layer_torch.h"
 
 #include "engine/runtime/linear_torch.h"
+#include "engine/simulate/split_mix.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
@@ -123,10 +124,7 @@ Tensor forward(const engine::Head&, const Weights& w, const Tensor& x) { return 
 
 std::uint64_t mixedSeed(std::uint64_t seed, std::uint64_t place)
 {
-    std::uint64_t z = seed + (place + 1) * 0x9e3779b97f4a7c15ULL;
-    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31U);
+    return engine::mixed(seed + place * engine::kSplitMixStep);
 }
 
 LayerModule::LayerModule(const engine::Layer& layer, std::uint64_t seed, int place, Accumulation accumulation)

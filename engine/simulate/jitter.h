@@ -4,6 +4,7 @@
 // seed and the action, not on the order of the simulation, so that two schedules meet the same slow actions.
 #pragma once
 
+#include "engine/simulate/split_mix.h"
 #include "traces/base/action.h"
 #include "traces/base/units.h"
 
@@ -13,15 +14,6 @@
 #include <numbers>
 
 namespace stagecraft::engine {
-
-// SplitMix64 (Steele, Lea, Flood 2014): a well-mixed 64-bit value for each input.
-constexpr std::uint64_t mixed(std::uint64_t x)
-{
-    x += 0x9e3779b97f4a7c15ULL;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-    return x ^ (x >> 31);
-}
 
 inline double jitterFactor(double sigma, std::uint64_t seed, const traces::Work& work)
 {
