@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/plan/costs_json.h"
 #include "engine/plan/plan_json.h"
+#include "engine/plan/plan_object.h"
 #include "engine/plan/plan_words.h"
 
 namespace stagecraft::engine {
@@ -152,7 +153,28 @@ Expected<void> readRun(const Json& json, RunSpec& run)
     return object.finish();
 }
 
-Expected<Plan> planOf(const Json& json)
+} // namespace
+
+traces::Expected<void> readStageCosts(const Json& json, const std::string& path, StageCosts& out)
+{
+    constexpr std::int64_t kMost = 1'000'000'000'000'000; // eleven days, or a pebibyte
+    JsonObject object(json, path);
+    for (const auto& [key, member] : {std::pair{"forward_ns", &StageCosts::forward},
+                                      std::pair{"backward_ns", &StageCosts::backward},
+                                      std::pair{"input_grad_ns", &StageCosts::inputGrad},
+                                      std::pair{"weight_grad_ns", &StageCosts::weightGrad},
+                                      std::pair{"overlap_ns", &StageCosts::overlap},
+                                      std::pair{"optimizer_ns", &StageCosts::optimizer},
+                                      std::pair{"activation_bytes", &StageCosts::activationBytes},
+                                      std::pair{"wgrad_bytes", &StageCosts::wgradBytes},
+                                      std::pair{"weight_bytes", &StageCosts::weightBytes},
+                                      std::pair{"gradient_bytes", &StageCosts::gradientBytes},
+                                      std::pair{"optimizer_bytes", &StageCosts::optimizerBytes}})
+        object.integer(key, out.*member, std::int64_t{0}, kMost);
+    return object.finish();
+}
+
+Expected<Plan> readPlanObject(const Json& json)
 {
     JsonObject object(json, "");
     int version = 0;
@@ -176,32 +198,11 @@ Expected<Plan> planOf(const Json& json)
     return plan;
 }
 
-} // namespace
-
-traces::Expected<void> readStageCosts(const Json& json, const std::string& path, StageCosts& out)
-{
-    constexpr std::int64_t kMost = 1'000'000'000'000'000; // eleven days, or a pebibyte
-    JsonObject object(json, path);
-    for (const auto& [key, member] : {std::pair{"forward_ns", &StageCosts::forward},
-                                      std::pair{"backward_ns", &StageCosts::backward},
-                                      std::pair{"input_grad_ns", &StageCosts::inputGrad},
-                                      std::pair{"weight_grad_ns", &StageCosts::weightGrad},
-                                      std::pair{"overlap_ns", &StageCosts::overlap},
-                                      std::pair{"optimizer_ns", &StageCosts::optimizer},
-                                      std::pair{"activation_bytes", &StageCosts::activationBytes},
-                                      std::pair{"wgrad_bytes", &StageCosts::wgradBytes},
-                                      std::pair{"weight_bytes", &StageCosts::weightBytes},
-                                      std::pair{"gradient_bytes", &StageCosts::gradientBytes},
-                                      std::pair{"optimizer_bytes", &StageCosts::optimizerBytes}})
-        object.integer(key, out.*member, std::int64_t{0}, kMost);
-    return object.finish();
-}
-
 Expected<Plan> readPlan(std::string_view json)
 {
     Expected<Json> parsed = parseJson(json);
     if (!parsed.ok()) return parsed.error();
-    return planOf(parsed.value());
+    return readPlanObject(parsed.value());
 }
 
 } // namespace stagecraft::engine

@@ -3,6 +3,7 @@
 
 #include "engine/plan/costs_json.h"
 #include "engine/plan/plan_json.h"
+#include "engine/plan/plan_object.h"
 #include "engine/plan/plan_words.h"
 
 namespace stagecraft::engine {
@@ -163,7 +164,7 @@ Expected<SessionCommand> commandOf(const Json& json)
     if (object.require("command") != nullptr)
         object.choice("command", command.kind, std::span<const Word<CommandKind>>(kCommandWords));
     if (const Json* plan = object.find("plan")) {
-        Expected<Plan> read = readPlan(plan->dump());
+        Expected<Plan> read = readPlanObject(*plan);
         if (read.ok()) command.plan = std::move(read.value());
         else object.fail("plan", read.error().message);
     } else if (command.kind == CommandKind::Start) {
