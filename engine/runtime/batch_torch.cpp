@@ -21,7 +21,12 @@ using at::Tensor;
 constexpr std::uint64_t kInputPlace = std::uint64_t{1} << 40;
 constexpr std::uint64_t kTargetPlace = kInputPlace + 1;
 
-int batchRows(const engine::Plan& plan) { return plan.model.microbatchRows * plan.pipeline.microbatches; }
+// Of the whole batch, from that of one micro-batch.
+std::vector<std::int64_t> batchShape(std::vector<std::int64_t> shape, const engine::Plan& plan)
+{
+    shape.front() *= plan.pipeline.microbatches;
+    return shape;
+}
 
 at::Generator generatorFor(const engine::Plan& plan, std::uint64_t place)
 {
@@ -39,7 +44,7 @@ std::vector<Tensor> cut(const Tensor& batch, const engine::Plan& plan)
 Tensor inputBatch(const engine::Plan& plan)
 {
     at::Generator generator = generatorFor(plan, kInputPlace);
-    const std::vector<std::int64_t> shape = engine::inputShape(plan.model, batchRows(plan));
+    const std::vector<std::int64_t> shape = batchShape(engine::inputShape(plan.model, plan.model.microbatchRows), plan);
     if (const auto* embedding = std::get_if<engine::Embedding>(&plan.model.layers.front()))
         return at::randint(embedding->vocabulary, shape, generator, at::kLong);
     return at::empty(shape).normal_(0, 1, generator);
@@ -53,7 +58,8 @@ std::vector<Tensor> makeTargets(const engine::Plan& plan)
 {
     if (plan.model.loss == engine::Loss::CrossEntropy) return cut(at::roll(inputBatch(plan), -1, 1), plan);
     at::Generator generator = generatorFor(plan, kTargetPlace);
-    return cut(at::empty(engine::outputShape(plan.model, batchRows(plan))).normal_(0, 1, generator), plan);
+    const auto shape = batchShape(engine::outputShape(plan.model, plan.model.microbatchRows), plan);
+    return cut(at::empty(shape).normal_(0, 1, generator), plan);
 }
 
 Tensor microbatchLoss(engine::Loss kind, const Tensor& output, const Tensor& target, int microbatches)

@@ -40,7 +40,7 @@ public:
     {
         TimeNs now = 0;
         for (int step = 0; step < run_.plan.run.steps; ++step) {
-            if (step > 0) run_.keeper.prepare(Step{step}); // the first is prepared before the run
+            if (step > 0) run_.keeper.prepare(Step{step}, Preparation(run_.control)); // the first is prepared before the run
             const TimeNs begin = now;
             for (RankState& rank : ranks_) rank = {0, begin};
             sampleAll(begin);
@@ -57,23 +57,26 @@ private:
         TimeNs clock = 0;
     };
 
+    struct Next {
+        Rank rank{};
+        TimeNs start = 0;
+    };
+
     bool runStep(Step step)
     {
         std::size_t left = 0;
         for (const auto& list : lists_) left += list.size();
         for (; left > 0; --left) {
-            if (!run_.control.passGate()) return false;
-            const Rank rank = earliest();
-            if (!execute(rank, step)) return false;
+            const Next next = earliest();
+            if (!run_.control.passGate(next.start) || !execute(next.rank, step)) return false;
         }
         return !run_.control.ending();
     }
 
     // A schedule that passed validation always has one.
-    [[nodiscard]] Rank earliest()
+    [[nodiscard]] Next earliest()
     {
-        std::optional<TimeNs> best;
-        Rank chosen{};
+        std::optional<Next> best;
         for (std::size_t r = 0; r < ranks_.size(); ++r) {
             const RankState& rank = ranks_[r];
             if (rank.next == lists_[r].size()) continue;
@@ -84,12 +87,9 @@ private:
                 if (!handoff_.full(box)) continue;
                 start = std::max(start, handoff_.available(box));
             }
-            if (!best || start < *best) {
-                best = start;
-                chosen = Rank{r};
-            }
+            if (!best || start < best->start) best = Next{Rank{r}, start};
         }
-        return chosen;
+        return *best;
     }
 
     bool execute(Rank rank, Step step)

@@ -2,6 +2,10 @@
 #include "engine/runtime/local_session.h"
 
 #include "engine/runtime/run.h"
+#include "engine/runtime/run_messages.h"
+
+#include <exception>
+#include <system_error>
 
 namespace stagecraft::runtime {
 
@@ -17,11 +21,20 @@ public:
     {
         if (run_ && !finished(state_.load()))
             return Error{"a run is going on: stop it first, or wait until it has ended"};
-        Expected<RunnablePlan> runnable = makeRunnable(plan);
-        if (!runnable.ok()) return runnable.error();
-        run_.reset();
-        run_ = std::make_unique<Run>(std::move(runnable).value(), options_, inbox_, state_);
-        return {};
+        try {
+            Expected<RunnablePlan> runnable = makeRunnable(plan);
+            if (!runnable.ok()) return runnable.error();
+            run_.reset();
+            state_.store(SessionState::Idle);
+            run_ = std::make_unique<Run>(std::move(runnable).value(), options_, inbox_, state_);
+            return {};
+        } catch (const std::system_error& error) {
+            state_.store(SessionState::Idle);
+            return Error{threadFailure("the run's controller", error.code().message()).text};
+        } catch (const std::exception& error) {
+            state_.store(SessionState::Idle);
+            return Error{std::string("the run cannot start: ") + error.what()};
+        }
     }
 
     void pause() override
@@ -34,13 +47,7 @@ public:
     }
     void stop() override
     {
-        if (!run_) return;
-        // never over the end of a run that finishes at this moment
-        SessionState now = state_.load();
-        do {
-            if (finished(now)) return;
-        } while (!state_.compare_exchange_weak(now, SessionState::Stopping));
-        run_->control().stop();
+        if (run_) run_->stop();
     }
 
     [[nodiscard]] SessionState state() const override { return state_.load(); }

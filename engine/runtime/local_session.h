@@ -26,6 +26,8 @@ struct InjectedFault {
         Exception,         // the action throws
         AllocationFailure, // its n-th allocation fails
         WrongGradient,     // after the backward a parameter's gradient is off
+        ExceptionAfterStep, // what is done between two steps throws
+        NoThread,           // the thread for the rank of `stage` cannot be started
     };
     Kind kind = Kind::Exception;
     traces::ActionKind action = traces::ActionKind::Forward; // Forward or Backward

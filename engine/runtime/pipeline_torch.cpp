@@ -9,12 +9,13 @@
 #include <c10/util/Exception.h>
 
 #include <stdexcept>
+#include <system_error>
 
 namespace stagecraft::runtime {
 
 using namespace traces;
 
-Pipeline::Pipeline(const Spec& spec)
+Pipeline::Pipeline(const Spec& spec, const Preparation& preparation)
     : stageToRank_(spec.schedule.stageToRank), rankStages_(static_cast<std::size_t>(spec.schedule.ranks)),
       fault_(spec.fault)
 {
@@ -23,10 +24,11 @@ Pipeline::Pipeline(const Spec& spec)
     for (std::size_t s = 0; s < stageToRank_.size(); ++s) {
         rankStages_[index(stageToRank_[s])].push_back(Stage{s});
         const int layers = spec.partition[s];
-        stages_.push_back(
-            std::make_unique<StageModule>(StageModule::Spec{spec.plan, firstLayer, layers}, &ledger(stageToRank_[s])));
+        stages_.push_back(std::make_unique<StageModule>(StageModule::Spec{spec.plan, firstLayer, layers},
+                                                        &ledger(stageToRank_[s]), preparation));
         firstLayer += layers;
     }
+    preparation.goOn();
     {
         const AllocationScope scope({.ledger = &ledger(stageToRank_.front())});
         stages_.front()->giveInputs(makeInputs(spec.plan));
@@ -46,6 +48,18 @@ const InjectedFault* Pipeline::faultOf(const Work& work, Step step) const
     const bool hit = fault_ && fault_->action == work.kind && fault_->stage == work.stage &&
                      fault_->microbatch == work.microbatch && fault_->step == step;
     return hit ? &*fault_ : nullptr;
+}
+
+void Pipeline::meetFaultAfter(Step step) const
+{
+    if (fault_ && fault_->kind == InjectedFault::Kind::ExceptionAfterStep && fault_->step == step)
+        throw std::runtime_error("exception injected");
+}
+
+void Pipeline::meetFaultOfThread(Rank rank) const
+{
+    if (fault_ && fault_->kind == InjectedFault::Kind::NoThread && stageToRank_[index(fault_->stage)] == rank)
+        throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
 }
 
 at::Tensor Pipeline::execute(const Work& work, Step step, at::Tensor input)

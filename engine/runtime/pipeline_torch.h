@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/runtime/local_session.h"
+#include "engine/runtime/preparation.h"
 #include "engine/runtime/stage_torch.h"
 #include "engine/session/session_message.h"
 
@@ -22,11 +23,15 @@ public:
         const Clock& clock;
         std::optional<InjectedFault> fault;
     };
-    explicit Pipeline(const Spec& spec);
+    Pipeline(const Spec& spec, const Preparation& preparation);
 
     // Executes one action on the calling thread: F, B or the optimizer of a stage. `input` is what arrived from another
     // stage, the result what goes to another one; undefined where there is none. Throws what LibTorch throws.
     at::Tensor execute(const traces::Work& work, traces::Step step, at::Tensor input);
+
+    // Throws where a fault asks for that after the step, or when the thread of a rank is to be started.
+    void meetFaultAfter(traces::Step step) const;
+    void meetFaultOfThread(traces::Rank rank) const;
 
     // Does the action take a tensor of another stage; does it give one?
     [[nodiscard]] bool takesInput(const traces::Work& work) const;

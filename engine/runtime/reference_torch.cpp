@@ -8,6 +8,8 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/isnan.h>
 
 #include <algorithm>
 
@@ -19,7 +21,24 @@ using traces::Step;
 
 namespace {
 
-double largest(const at::Tensor& values) { return values.numel() == 0 ? 0 : values.abs().max().item<double>(); }
+struct Difference {
+    double largest = 0;          // NaN where a gradient is none and the reference is finite
+    double scale = 0;            // largest gradient of the reference
+    bool sameButForNaN = true;   // NaN equals NaN
+    bool referenceFinite = true; // where it is not there is nothing to compare with
+};
+
+double largest(const at::Tensor& values) { return values.numel() == 0 ? 0 : values.max().item<double>(); }
+
+Difference differenceOf(const at::Tensor& gradient, const at::Tensor& expected)
+{
+    const at::Tensor finite = expected.isfinite();
+    const at::Tensor same = gradient.eq(expected).logical_or(gradient.isnan().logical_and(expected.isnan()));
+    return {.largest = largest((gradient - expected).abs().masked_fill(finite.logical_not(), 0)),
+            .scale = largest(expected.abs().masked_fill(finite.logical_not(), 0)),
+            .sameButForNaN = same.all().item<bool>(),
+            .referenceFinite = finite.all().item<bool>()};
+}
 
 } // namespace
 
@@ -43,11 +62,12 @@ bool GradientChecker::due(Step step) const
     return false;
 }
 
-void GradientChecker::build()
+void GradientChecker::build(const Preparation& preparation)
 {
     inputs_ = makeInputs(plan_);
     targets_ = makeTargets(plan_);
     for (std::size_t place = 0; place < plan_.model.layers.size(); ++place) {
+        preparation.next({"building the reference", static_cast<int>(place), static_cast<int>(plan_.model.layers.size())});
         layers_.emplace_back(plan_.model.layers[place], plan_.run.seed, static_cast<int>(place),
                              Accumulation::Autograd);
         const auto& own = layers_.back().parameters();
@@ -55,10 +75,10 @@ void GradientChecker::build()
     }
 }
 
-void GradientChecker::prepare(Step step, Pipeline& pipeline)
+void GradientChecker::prepare(Step step, Pipeline& pipeline, const Preparation& preparation)
 {
     const AllocationScope nobody({});
-    if (layers_.empty()) build();
+    if (layers_.empty()) build(preparation);
     if (step != Step{0}) { // the optimizer has moved the weights
         const at::NoGradGuard noGrad;
         std::size_t next = 0;
@@ -68,9 +88,14 @@ void GradientChecker::prepare(Step step, Pipeline& pipeline)
         }
     }
     for (at::Tensor& parameter : parameters_) parameter.mutable_grad() = at::Tensor();
-    for (const int i : order_) {
+    for (std::size_t done = 0; done < order_.size(); ++done) {
+        preparation.next({"computing the reference gradients", static_cast<int>(done), static_cast<int>(order_.size())});
+        const int i = order_[done];
         at::Tensor x = inputs_[static_cast<std::size_t>(i)];
-        for (const LayerModule& layer : layers_) x = layer.forward(x);
+        for (const LayerModule& layer : layers_) {
+            preparation.goOn();
+            x = layer.forward(x);
+        }
         microbatchLoss(plan_.model.loss, x, targets_[static_cast<std::size_t>(i)], static_cast<int>(inputs_.size()))
             .backward();
     }
@@ -90,14 +115,15 @@ void GradientChecker::compare(Step step, Pipeline& pipeline)
         for (std::size_t i = 0; i < gradients.size(); ++i) {
             const at::Tensor& expected = parameters_[next++].grad();
             if (at::equal(gradients[i], expected)) continue;
-            const double difference = largest(gradients[i] - expected);
-            const double scale = largest(expected);
-            if (!(outcome_.maxAbsDiff >= difference)) outcome_.maxAbsDiff = difference; // keeps a NaN visible
-            const bool near = difference <= kTolerance * scale; // false for NaN
+            const Difference found = differenceOf(gradients[i], expected);
+            outcome_.diverged = outcome_.diverged || !found.referenceFinite;
+            if (found.sameButForNaN) continue;
+            if (!(outcome_.maxAbsDiff >= found.largest)) outcome_.maxAbsDiff = found.largest; // keeps a NaN visible
+            const bool near = found.largest <= kTolerance * found.scale; // false for NaN
             if (near && result == GradientCheck::Bitwise) result = GradientCheck::Tolerance;
             if (near || result == GradientCheck::Failed) continue;
             result = GradientCheck::Failed;
-            outcome_.failure = gradientFailure({s, i, step, difference, scale});
+            outcome_.failure = gradientFailure({s, i, step, found.largest, found.scale});
         }
     }
     outcome_.result = std::max(outcome_.result, result); // from Off over Bitwise and Tolerance to Failed

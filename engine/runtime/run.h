@@ -10,6 +10,7 @@
 #include "engine/runtime/runnable.h"
 
 #include <atomic>
+#include <mutex>
 #include <thread>
 
 namespace stagecraft::runtime {
@@ -24,11 +25,12 @@ public:
     Run& operator=(const Run&) = delete;
 
     RunControl& control() { return control_; }
+    void stop(); // no more than a word to a run that is over
 
 private:
     void execute();
     void trainSteps();
-    void changeState(engine::SessionState state);
+    void enterState(engine::SessionState state); // not over Stopping
     void say(const engine::SessionMessage& message);
 
     RunnablePlan runnable_;
@@ -41,6 +43,9 @@ private:
     std::vector<std::vector<std::int64_t>> outputs_;
     engine::GradientCheck check_ = engine::GradientCheck::Off;
     double maxAbsDiff_ = 0;
+    const char* phase_ = "building the stages"; // what a failure without a place happened in
+    std::mutex stateMutex_; // guards changes of state_, each with its record, until the run is over
+    bool over_ = false;     // guarded by it: nothing changes the state any more but the end
     std::jthread controller_;
 };
 

@@ -91,6 +91,7 @@ bool RunControl::enter(traces::Rank rank)
         const std::uint32_t gate = gate_.load();
         if (gate == kOpen) return true;
         executing.store(false);
+        if (gate == kClosed) noteTurnedAway();
         tellController();
         if (gate == kEnding) return false;
         gate_.wait(kClosed);
@@ -119,6 +120,12 @@ void RunControl::tellController()
     changed_.notify_all();
 }
 
+void RunControl::noteTurnedAway()
+{
+    const std::lock_guard lock(mutex_);
+    if (gate_.load() == kClosed && !pauseBegin_) pauseBegin_ = clock_.now();
+}
+
 bool RunControl::allRest() const
 {
     for (int r = 0; r < ranks_; ++r) {
@@ -129,31 +136,33 @@ bool RunControl::allRest() const
 
 void RunControl::superviseRanks()
 {
-    std::optional<TimeNs> pausedSince;
+    bool announced = false; // that all are paused
     std::unique_lock lock(mutex_);
     for (;;) {
         changed_.wait(lock, [&] {
             const bool closed = gate_.load() == kClosed;
-            return left_ == ranks_ || (closed && wish_ == Wish::Run) || (closed && !pausedSince && allRest()) ||
-                   (pausedSince && !closed);
+            return left_ == ranks_ || (closed && wish_ == Wish::Run) || (closed && !announced && allRest()) ||
+                   (pauseBegin_ && !closed);
         });
+        const bool over = left_ == ranks_;
         const bool closed = gate_.load() == kClosed;
-        if (pausedSince && (!closed || wish_ == Wish::Run)) { // resumed, or stopped while paused
-            const traces::Interval pause{*pausedSince, clock_.now()};
-            pausedSince.reset();
+        if (pauseBegin_ && (over || !closed || wish_ == Wish::Run)) { // resumed, or stopped while paused
+            const traces::Interval pause{*pauseBegin_, clock_.now()};
+            const bool resumed = std::exchange(announced, false) && closed && !over;
             lock.unlock();
             listener_.paused(pause);
-            if (closed) listener_.state(SessionState::Running);
+            if (resumed) listener_.state(SessionState::Running);
             lock.lock();
+            pauseBegin_.reset(); // not before: whoever is turned away in between belongs to this pause
         }
-        if (left_ == ranks_) return;
-        if (!closed) continue;
+        if (over) return;
         if (wish_ == Wish::Run) {
             std::uint32_t expected = kClosed;
             gate_.compare_exchange_strong(expected, kOpen);
             gate_.notify_all();
-        } else if (!pausedSince && allRest()) {
-            pausedSince = clock_.now();
+        } else if (gate_.load() == kClosed && !announced && allRest()) {
+            if (!pauseBegin_) pauseBegin_ = clock_.now();
+            announced = true;
             lock.unlock();
             listener_.state(SessionState::Paused);
             lock.lock();
@@ -161,7 +170,7 @@ void RunControl::superviseRanks()
     }
 }
 
-bool RunControl::passGate()
+bool RunControl::passGate(TimeNs now)
 {
     if (gate_.load() == kOpen) return true;
     std::unique_lock lock(mutex_);
@@ -175,6 +184,11 @@ bool RunControl::passGate()
             continue;
         }
         changed_.wait(lock);
+    }
+    if (announced) {
+        lock.unlock();
+        listener_.paused({now, now});
+        lock.lock();
     }
     if (gate_.load() == kEnding) return false;
     std::uint32_t closed = kClosed;

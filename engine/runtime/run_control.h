@@ -11,6 +11,12 @@
 // A rank is *executing* between enter() and rest(), and at rest otherwise: parked at the gate, waiting for a hand-off or at
 // the end of the step. The gate and each rank's status are sequentially consistent, so that of "the rank enters" and "the
 // gate closes" one sees the other: once all are seen at rest behind a closed gate, nobody executes until it opens.
+//
+// Paused time begins when the first rank is turned away at the closed gate, or when all rest, and ends when the gate opens:
+//
+//   rank 0   F3 |gate
+//   rank 1   B0 . . . . |gate            closing: rank 1 ends its action, which rank 0's figures must not pay for
+//               [ ------ paused -------- ]
 #pragma once
 
 #include "engine/probe/clock.h"
@@ -28,7 +34,7 @@ namespace stagecraft::runtime {
 
 struct RunListener {
     std::function<void(engine::SessionState)> state;  // Running, Paused
-    std::function<void(traces::Interval)> paused;     // a pause that is over
+    std::function<void(traces::Interval)> paused;     // a pause that is over; before the gate opens
 };
 
 class RunControl {
@@ -56,8 +62,8 @@ public:
     // The controller's thread, while the ranks run in their own: settles pauses until all ranks have left.
     void superviseRanks();
     // The same for a run whose actions the calling thread executes itself: between two actions. False: the run ends.
-    // Its clock stands still meanwhile, so the pause has no length and the listener hears of no interval.
-    bool passGate();
+    // Its clock stands still meanwhile, at `now`, so the pause has a place in it but no length.
+    bool passGate(TimeNs now);
 
 private:
     static constexpr std::uint32_t kOpen = 0;
@@ -72,6 +78,7 @@ private:
     void end();
     [[nodiscard]] bool allRest() const;
     void tellController();
+    void noteTurnedAway();
 
     const Clock& clock_;
     RunListener listener_;
@@ -83,6 +90,7 @@ private:
     std::condition_variable changed_;
     Wish wish_ = Wish::Run;
     int left_ = 0;
+    std::optional<TimeNs> pauseBegin_;
     std::optional<engine::FailureMessage> failure_;
     std::function<void()> cancelWaits_;
     bool cancelling_ = false; // cancelWaits_ is being called, outside the lock

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include <unistd.h>
@@ -45,6 +46,29 @@ TraceInfo openingInfo(const RunnablePlan& runnable)
 ProgressMessage progressAfter(int completedSteps, int allSteps)
 {
     return {fmt::format("step {} of {}", completedSteps, allSteps), static_cast<double>(completedSteps) / allSteps};
+}
+
+ProgressMessage preparationProgress(const PreparationPiece& piece)
+{
+    return {fmt::format("{}: {} of {}", piece.doing, piece.done + 1, piece.all),
+            static_cast<double>(piece.done) / std::max(piece.all, 1)};
+}
+
+std::string divergenceNote(Step step, double learningRate)
+{
+    return fmt::format("the training diverged in step {}: its loss or a gradient is no longer a finite number. Take a lower "
+                       "learning rate than {:g}",
+                       step.value, learningRate);
+}
+
+FailureMessage threadFailure(std::string_view whom, std::string_view reason)
+{
+    FailureMessage failure;
+    failure.text = fmt::format("the thread of {} cannot be started: {}. This user, or the container, may have no more "
+                               "threads: raise the limit (ulimit -u, pids.max), take fewer ranks, or mode emulated, which "
+                               "runs all ranks in one thread.",
+                               whom, reason);
+    return failure;
 }
 
 FailureMessage actionFailure(const Work& work, Step step, Rank rank, std::string_view reason)

@@ -3,10 +3,12 @@
 // What a run says about itself, in words.
 #pragma once
 
+#include "engine/runtime/preparation.h"
 #include "engine/runtime/runnable.h"
 #include "engine/session/session_message.h"
 #include "traces/store/trace.h"
 
+#include <string>
 #include <string_view>
 
 namespace stagecraft::runtime {
@@ -15,6 +17,13 @@ namespace stagecraft::runtime {
 traces::TraceInfo openingInfo(const RunnablePlan& runnable);
 
 engine::ProgressMessage progressAfter(int completedSteps, int allSteps);
+engine::ProgressMessage preparationProgress(const PreparationPiece& piece);
+
+// Of a loss or gradients that are no longer finite.
+std::string divergenceNote(traces::Step step, double learningRate);
+
+// A thread could not be started for `whom` ("rank 3").
+engine::FailureMessage threadFailure(std::string_view whom, std::string_view reason);
 
 engine::FailureMessage actionFailure(const traces::Work& work, traces::Step step, traces::Rank rank,
                                      std::string_view reason);

@@ -18,10 +18,10 @@ Run::Run(RunnablePlan runnable, const LocalSessionOptions& options, RecordInbox&
     : runnable_(std::move(runnable)), options_(options), clock_(options.clock ? *options.clock : monotonicClock()),
       state_(state), inbox_(inbox), recorder_(runnable_.schedule, options.ringCapacity, inbox),
       control_(runnable_.schedule.ranks, clock_,
-               {.state = [this](SessionState s) { changeState(s); },
+               {.state = [this](SessionState s) { enterState(s); },
                 .paused = [this](Interval pause) { recorder_.post(PauseRecord{pause}); }})
 {
-    changeState(SessionState::Preparing);
+    enterState(SessionState::Preparing);
     recorder_.start(openingInfo(runnable_));
     controller_ = std::jthread([this] { execute(); });
 }
@@ -32,8 +32,20 @@ Run::~Run()
     if (controller_.joinable()) controller_.join();
 }
 
-void Run::changeState(SessionState state)
+void Run::stop()
 {
+    {
+        const std::lock_guard lock(stateMutex_);
+        if (over_) return;
+        if (state_.exchange(SessionState::Stopping) != SessionState::Stopping) say(StateMessage{SessionState::Stopping});
+    }
+    control_.stop();
+}
+
+void Run::enterState(SessionState state)
+{
+    const std::lock_guard lock(stateMutex_);
+    if (over_ || state_.load() == SessionState::Stopping) return;
     state_.store(state);
     say(StateMessage{state});
 }
@@ -44,10 +56,15 @@ void Run::execute()
 {
     try {
         trainSteps();
+    } catch (const PreparationStopped&) { // the control knows
     } catch (...) {
-        control_.fail(describeFailure("building the stages", std::current_exception()));
+        control_.fail(describeFailure(phase_, std::current_exception()));
     }
     BlockCache::trim(); // an idle session holds no memory
+    {
+        const std::lock_guard lock(stateMutex_);
+        over_ = true;
+    }
     recorder_.finish();
 
     std::vector<Record> closing;
@@ -80,13 +97,15 @@ void Run::trainSteps()
     installTaggingAllocator();
     at::set_num_threads(1);
     const RunnablePlan& r = runnable_;
-    Pipeline pipeline({r.plan, r.schedule, r.partition, clock_, options_.fault});
+    const Preparation preparation(control_, [this](const PreparationPiece& piece) { say(preparationProgress(piece)); });
+    Pipeline pipeline({r.plan, r.schedule, r.partition, clock_, options_.fault}, preparation);
     GradientChecker checker(r.plan, r.schedule);
     StepKeeper keeper(r.plan, pipeline, checker, recorder_, control_);
-    keeper.prepare(Step{0});
+    keeper.prepare(Step{0}, preparation);
     if (control_.ending()) return;
 
-    changeState(SessionState::Running);
+    enterState(SessionState::Running);
+    phase_ = "running the steps";
     const Execution execution{r.plan, r.schedule, pipeline, recorder_, control_, keeper, clock_, r.costs.transfer};
     if (r.plan.run.mode == RunMode::Emulated) {
         runEmulated(execution);

@@ -12,13 +12,14 @@ namespace stagecraft::runtime {
 
 using at::Tensor;
 
-StageModule::StageModule(const Spec& spec, MemoryLedger* ledger)
+StageModule::StageModule(const Spec& spec, MemoryLedger* ledger, const Preparation& preparation)
     : loss_(spec.plan.model.loss), inFlight_(static_cast<std::size_t>(spec.plan.pipeline.microbatches)),
       losses_(inFlight_.size())
 {
     {
         const AllocationScope scope({.ledger = ledger, .memory = MemoryClass::Weights});
         for (int place = spec.firstLayer; place < spec.firstLayer + spec.layers; ++place) {
+            preparation.next({"building the stages", place, static_cast<int>(spec.plan.model.layers.size())});
             layers_.emplace_back(spec.plan.model.layers[static_cast<std::size_t>(place)], spec.plan.run.seed, place,
                                  Accumulation::InPlace);
             const auto& own = layers_.back().parameters();

@@ -14,6 +14,7 @@
 #include "engine/probe/memory_ledger.h"
 #include "engine/runtime/layer_torch.h"
 #include "engine/runtime/optimizer_torch.h"
+#include "engine/runtime/preparation.h"
 
 #include <torch/csrc/autograd/edge.h>
 
@@ -31,7 +32,7 @@ public:
         int layers = 0;
     };
     // Weights and the optimizer's state are booked in `ledger`.
-    StageModule(const Spec& spec, MemoryLedger* ledger);
+    StageModule(const Spec& spec, MemoryLedger* ledger, const Preparation& preparation);
 
     // The first stage's inputs, the last stage's targets: one per micro-batch.
     void giveInputs(std::vector<at::Tensor> inputs) { inputs_ = std::move(inputs); }

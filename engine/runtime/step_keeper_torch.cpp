@@ -3,6 +3,9 @@
 
 #include "engine/runtime/run_messages.h"
 
+#include <cmath>
+#include <utility>
+
 namespace stagecraft::runtime {
 
 using namespace traces;
@@ -13,11 +16,12 @@ StepKeeper::StepKeeper(const engine::Plan& plan, Pipeline& pipeline, GradientChe
 {
 }
 
-void StepKeeper::prepare(Step step)
+void StepKeeper::prepare(Step step, const Preparation& preparation)
 {
     if (!checker_.due(step)) return;
     try {
-        checker_.prepare(step, pipeline_);
+        checker_.prepare(step, pipeline_, preparation);
+    } catch (const PreparationStopped&) { // the control knows
     } catch (...) {
         control_.fail(describeFailure("computing the reference gradients", std::current_exception()));
     }
@@ -25,17 +29,22 @@ void StepKeeper::prepare(Step step)
 
 void StepKeeper::finish(Step step, Interval span)
 {
+    pipeline_.meetFaultAfter(step);
     ++completed_;
-    recorder_.post(StepRecord{{step, span, pipeline_.stepLoss()}});
+    const double loss = pipeline_.stepLoss();
+    recorder_.post(StepRecord{{step, span, loss}});
     recorder_.post(SessionRecord{engine::writeMessage(progressAfter(completed_, plan_.run.steps))});
-    if (!checker_.due(step)) return;
-    try {
-        checker_.compare(step, pipeline_);
-    } catch (...) {
-        control_.fail(describeFailure("comparing the gradients", std::current_exception()));
-        return;
+    if (checker_.due(step)) {
+        try {
+            checker_.compare(step, pipeline_);
+        } catch (...) {
+            control_.fail(describeFailure("comparing the gradients", std::current_exception()));
+            return;
+        }
+        if (checker_.outcome().result == engine::GradientCheck::Failed) control_.fail(checker_.outcome().failure);
     }
-    if (checker_.outcome().result == engine::GradientCheck::Failed) control_.fail(checker_.outcome().failure);
+    if ((!std::isfinite(loss) || checker_.outcome().diverged) && !std::exchange(saidDiverged_, true))
+        recorder_.post(NoteRecord{divergenceNote(step, plan_.run.learningRate)});
 }
 
 } // namespace stagecraft::runtime

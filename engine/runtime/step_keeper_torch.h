@@ -16,7 +16,7 @@ public:
                RunControl& control);
 
     // Before the step, with time to compute. Failures go to the run's control.
-    void prepare(traces::Step step);
+    void prepare(traces::Step step, const Preparation& preparation);
     // After it.
     void finish(traces::Step step, traces::Interval span);
 
@@ -29,6 +29,7 @@ private:
     RunRecorder& recorder_;
     RunControl& control_;
     int completed_ = 0;
+    bool saidDiverged_ = false;
 };
 
 } // namespace stagecraft::runtime

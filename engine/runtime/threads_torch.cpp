@@ -8,6 +8,7 @@
 //                                      last one in: span, loss, check
 #include "engine/runtime/executor_torch.h"
 
+#include "engine/runtime/run_messages.h"
 #include "engine/transport/local_handoff.h"
 #include "engine/transport/step_barrier.h"
 
@@ -15,6 +16,8 @@
 #include <c10/core/AutogradState.h>
 
 #include <algorithm>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -49,8 +52,8 @@ public:
         c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
         at::set_num_threads(1);
         for (int step = 0;; ++step) {
-            run_.control.rest(rank_);
-            if (!shared_.barrier.arrive([&] { betweenSteps(step); })) return;
+            // The last one goes on executing, so that nothing is called paused while it checks the step.
+            if (!shared_.barrier.arrive([&] { betweenSteps(step); }, [&] { run_.control.rest(rank_); })) return;
             sampleMemory(run_.clock.now()); // all have let go of the last step
             if (step == run_.plan.run.steps || !executeStep(Step{step})) return;
         }
@@ -64,7 +67,7 @@ private:
             run_.keeper.finish(Step{step - 1}, {shared_.stepBegin, end});
         }
         if (step == run_.plan.run.steps) return;
-        if (step > 0) run_.keeper.prepare(Step{step}); // the first is prepared before the run
+        if (step > 0) run_.keeper.prepare(Step{step}, Preparation(run_.control)); // the first is prepared before the run
         if (run_.control.enter(rank_)) shared_.stepBegin = run_.clock.now(); // a pause here is before the step
     }
 
@@ -131,6 +134,30 @@ private:
     MemoryLedger& ledger_;
 };
 
+// A thread that cannot be started fails the run: those that were wait for it.
+void start(std::vector<std::jthread>& threads, Shared& shared, Rank rank)
+{
+    const Execution& run = shared.run;
+    const std::string name = "rank " + std::to_string(rank.value);
+    try {
+        run.pipeline.meetFaultOfThread(rank);
+        threads.emplace_back([&shared, &run, rank] {
+            try {
+                RankWorker(shared, rank).work();
+            } catch (...) {
+                run.control.fail(describeFailure("the work between two steps", std::current_exception()));
+            }
+            run.control.rest(rank);
+            run.control.leave();
+        });
+    } catch (const std::system_error& error) {
+        return run.control.fail(threadFailure(name, error.code().message()));
+    } catch (...) {
+        return run.control.fail(describeFailure("starting the threads of the ranks", std::current_exception()));
+    }
+    pthread_setname_np(threads.back().native_handle(), name.c_str());
+}
+
 } // namespace
 
 void runOnThreads(const Execution& run)
@@ -145,13 +172,10 @@ void runOnThreads(const Execution& run)
     });
     {
         std::vector<std::jthread> threads;
+        threads.reserve(static_cast<std::size_t>(ranks));
         for (int r = 0; r < ranks; ++r) {
-            threads.emplace_back([&shared, &run, r] {
-                RankWorker(shared, Rank{r}).work();
-                run.control.rest(Rank{r});
-                run.control.leave();
-            });
-            pthread_setname_np(threads.back().native_handle(), ("rank " + std::to_string(r)).c_str());
+            if (!run.control.ending()) start(threads, shared, Rank{r});
+            if (threads.size() <= static_cast<std::size_t>(r)) run.control.leave(); // in the place of a thread that is not there
         }
         run.control.superviseRanks();
     }

@@ -3,7 +3,7 @@
 // Where all ranks meet at the end of a step. The one that comes last does what belongs to the whole step (its span, its
 // check), then all go on together.
 //
-//   if (!barrier.arrive([&] { return endOfStep(); })) return; // cancelled
+//   if (!barrier.arrive([&] { endOfStep(); }, [&] { restUntilTheOthersCome(); })) return; // cancelled
 #pragma once
 
 #include "engine/transport/spin_wait.h"
@@ -16,8 +16,9 @@ class StepBarrier {
 public:
     StepBarrier(int ranks, const Patience& patience) : ranks_(static_cast<std::uint32_t>(ranks)), patience_(patience) {}
 
-    template <class Completion>
-    bool arrive(Completion&& completion)
+    // The last one calls `completion`, each other one `waiting` before it waits.
+    template <class Completion, class Waiting>
+    bool arrive(Completion&& completion, Waiting&& waiting)
     {
         const std::uint32_t round = round_.load(std::memory_order_acquire);
         if (cancelled_.load(std::memory_order_acquire)) return false;
@@ -27,6 +28,7 @@ public:
             round_.fetch_add(1, std::memory_order_release);
             round_.notify_all();
         } else {
+            waiting();
             waitWhile(round_, round, patience_);
         }
         return !cancelled_.load(std::memory_order_acquire);

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace stagecraft::runtime {
 namespace {
 
@@ -95,6 +97,45 @@ TEST_P(Faults, TheCheckLooksAtEveryStepWhenAsked)
     const Outcome outcome = runPlan(plan, options);
     ASSERT_TRUE(outcome.failure);
     EXPECT_EQ(outcome.failure->step, 2);
+}
+
+TEST_P(Faults, AnExceptionBetweenTwoStepsEndsTheRunAndIsTold)
+{
+    const Outcome outcome = runPlan(fourRanks(GetParam()), faulty(Kind::ExceptionAfterStep, ActionKind::Forward, 0, 0, 1));
+    EXPECT_EQ(outcome.last, SessionState::Failed);
+    ASSERT_TRUE(outcome.failure);
+    EXPECT_THAT(outcome.failure->text, testing::HasSubstr("exception injected"));
+    EXPECT_THAT(outcome.failure->text, testing::Not(testing::HasSubstr("building the stages")));
+    EXPECT_EQ(outcome.trace.steps().size(), 1U);
+}
+
+TEST(Fault, AThreadThatCannotBeStartedIsToldWithTheRemedyAndHangsNobody)
+{
+    const Outcome outcome = runPlan(fourRanks(RunMode::Threads), faulty(Kind::NoThread, ActionKind::Forward, 2, 0, 0));
+    EXPECT_EQ(outcome.last, SessionState::Failed);
+    ASSERT_TRUE(outcome.failure);
+    EXPECT_THAT(outcome.failure->text, testing::HasSubstr("the thread of rank 2 cannot be started"));
+    EXPECT_THAT(outcome.failure->text, testing::HasSubstr("mode emulated"));
+    EXPECT_EQ(outcome.trace.sliceCount(), 0U);
+}
+
+// A learning rate far too high: the weights overflow, and the sequential model's would as well.
+TEST_P(Faults, TrainingThatDivergesIsNoWrongGradient)
+{
+    Plan plan = fourRanks(GetParam());
+    plan.run.steps = 6;
+    plan.run.optimizer = OptimizerKind::Sgd;
+    plan.run.learningRate = 1e6;
+    plan.run.check = CheckMode::All;
+    const Outcome outcome = runPlan(plan);
+    EXPECT_EQ(outcome.last, SessionState::Finished) << (outcome.failure ? outcome.failure->text : "");
+    ASSERT_TRUE(outcome.result);
+    EXPECT_EQ(outcome.result->gradientCheck, GradientCheck::Bitwise);
+    EXPECT_EQ(outcome.result->gradientMaxAbsDiff, 0);
+    EXPECT_FALSE(std::isfinite(outcome.result->loss.back()));
+    ASSERT_EQ(outcome.trace.notes().size(), 1U);
+    EXPECT_THAT(outcome.trace.notes()[0], testing::HasSubstr("diverged in step"));
+    EXPECT_THAT(outcome.trace.notes()[0], testing::HasSubstr("learning rate than 1e+06"));
 }
 
 TEST_P(Faults, TheSessionRunsAgainAfterAFailure)

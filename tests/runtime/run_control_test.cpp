@@ -151,6 +151,87 @@ TEST(RunControl, LetsNobodyClearTheCancellingWhileItGoesOn)
     EXPECT_TRUE(cancelled);
 }
 
+// A clock that tells when somebody looks.
+class WatchedClock final : public Clock {
+public:
+    [[nodiscard]] TimeNs now() const noexcept override
+    {
+        const TimeNs time = inner.now();
+        ++looks;
+        looks.notify_all();
+        return time;
+    }
+    void waitForLooks(int count) const
+    {
+        for (int seen = looks; seen < count; seen = looks) looks.wait(seen);
+    }
+    ManualClock inner;
+    mutable std::atomic<int> looks{0};
+};
+
+// Rank 1 is turned away at once, rank 0 acts for long after that: rank 1 is not idle meanwhile but paused.
+TEST(RunControl, CountsAsPausedFromTheFirstRankThatIsTurnedAway)
+{
+    WatchedClock clock;
+    Ear ear;
+    RunControl control(2, clock, ear.listener());
+    ASSERT_TRUE(control.enter(Rank{0}));
+    control.pause();
+    std::jthread turnedAway([&] {
+        control.enter(Rank{1});
+        control.leave();
+    });
+    clock.waitForLooks(1);
+    clock.inner.advance(1'000'000); // rank 0's action goes on for so long
+    std::jthread controller([&] { control.superviseRanks(); });
+    control.rest(Rank{0});
+    ear.waitForStates(1);
+    control.resume();
+    ASSERT_TRUE(control.enter(Rank{0}));
+    control.leave();
+    turnedAway.join();
+    controller.join();
+    ASSERT_EQ(ear.pauses.size(), 1U);
+    EXPECT_GE(ear.pauses[0].length(), 1'000'000);
+}
+
+TEST(RunControl, RecordsAlsoAPauseThatWasTakenBackBeforeAllRested)
+{
+    WatchedClock clock;
+    Ear ear;
+    RunControl control(2, clock, ear.listener());
+    ASSERT_TRUE(control.enter(Rank{0}));
+    control.pause();
+    std::jthread turnedAway([&] {
+        control.enter(Rank{1});
+        control.leave();
+    });
+    clock.waitForLooks(1);
+    clock.inner.advance(1'000'000);
+    std::jthread controller([&] { control.superviseRanks(); });
+    control.resume();
+    turnedAway.join(); // let through, though rank 0 never rested
+    control.leave();
+    controller.join();
+    ASSERT_EQ(ear.pauses.size(), 1U);
+    EXPECT_GE(ear.pauses[0].length(), 1'000'000);
+    EXPECT_TRUE(ear.states.empty());
+}
+
+TEST(RunControl, RecordsAPauseWithoutLengthWhereTheClockStandsStill)
+{
+    ManualClock clock;
+    Ear ear;
+    RunControl control(1, clock, ear.listener());
+    control.pause();
+    std::jthread run([&] { EXPECT_TRUE(control.passGate(4711)); });
+    ear.waitForStates(1);
+    control.resume();
+    run.join();
+    EXPECT_EQ(ear.states, (std::vector{SessionState::Paused, SessionState::Running}));
+    EXPECT_EQ(ear.pauses, (std::vector{traces::Interval{4711, 4711}}));
+}
+
 TEST(RunControl, StopEndsAPauseAndNotesIt)
 {
     ManualClock clock;

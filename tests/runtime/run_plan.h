@@ -19,6 +19,7 @@ struct Outcome {
     traces::Trace trace;
     std::vector<traces::Record> records;
     std::vector<engine::SessionState> states;
+    std::vector<engine::ProgressMessage> progress;
     std::optional<engine::FailureMessage> failure;
     std::optional<engine::RunResult> result;
     engine::SessionState last = engine::SessionState::Idle;
@@ -35,6 +36,8 @@ inline void gather(Outcome& outcome, std::vector<traces::Record> records)
             EXPECT_TRUE(message.ok()) << said->json;
             if (!message.ok()) continue;
             if (const auto* state = std::get_if<engine::StateMessage>(&message.value())) outcome.states.push_back(state->state);
+            if (const auto* progress = std::get_if<engine::ProgressMessage>(&message.value()))
+                outcome.progress.push_back(*progress);
             if (const auto* failure = std::get_if<engine::FailureMessage>(&message.value())) outcome.failure = *failure;
             if (const auto* result = std::get_if<engine::ResultMessage>(&message.value())) outcome.result = result->result;
         }

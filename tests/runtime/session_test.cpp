@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include <pthread.h>
+
 namespace stagecraft::runtime {
 namespace {
 
@@ -104,6 +106,93 @@ TEST_P(InBothModes, CanBePausedBeforeItsFirstActionAndStoppedWhilePaused)
     EXPECT_EQ(outcome.last, SessionState::Stopped);
 }
 
+TEST_P(InBothModes, StopsWhileItPreparesAndSaysHowFarItIs)
+{
+    Plan plan = endless(GetParam(), "gpt-small");
+    plan.pipeline.microbatches = 256; // the reference alone would take very long
+    plan.run.check = CheckMode::First;
+    Outcome outcome;
+    const auto session = makeLocalSession();
+    ASSERT_TRUE(session->start(plan).ok());
+    const auto atReference = [&] {
+        return std::any_of(outcome.progress.begin(), outcome.progress.end(), [](const ProgressMessage& progress) {
+            return progress.text == "computing the reference gradients: 1 of 256";
+        });
+    };
+    follow(*session, outcome, atReference);
+    session->stop();
+    followToEnd(*session, outcome);
+    EXPECT_EQ(outcome.last, SessionState::Stopped);
+    EXPECT_FALSE(outcome.failure);
+    EXPECT_THAT(outcome.progress.front().text, testing::StartsWith("building the stages: 1 of "));
+    EXPECT_TRUE(atReference());
+    EXPECT_LT(outcome.progress.back().fraction, 0.5);
+    EXPECT_EQ(outcome.states, (std::vector{SessionState::Preparing, SessionState::Stopping, SessionState::Stopped}));
+}
+
+TEST_P(InBothModes, SaysThatItStopsAndNothingElseUntilItHas)
+{
+    Outcome outcome;
+    const auto session = makeLocalSession();
+    ASSERT_TRUE(session->start(endless(GetParam())).ok());
+    follow(*session, outcome, [&] { return !outcome.trace.steps().empty(); });
+    session->pause();
+    follow(*session, outcome, [&] { return heard(outcome, SessionState::Paused); });
+    session->stop();
+    followToEnd(*session, outcome);
+    EXPECT_EQ(outcome.states, (std::vector{SessionState::Preparing, SessionState::Running, SessionState::Paused,
+                                           SessionState::Stopping, SessionState::Stopped}));
+    session->stop(); // of what is over already: nothing
+    EXPECT_EQ(session->state(), SessionState::Stopped);
+    EXPECT_TRUE(session->takeRecords().empty());
+}
+
+// Stacks of this size fit in no address space, so no thread can be started while it lives.
+class NoThreads {
+public:
+    NoThreads()
+    {
+        pthread_attr_init(&attributes_);
+        pthread_getattr_default_np(&attributes_);
+        pthread_attr_getstacksize(&attributes_, &size_);
+        setSize(std::size_t{1} << 47U);
+    }
+    ~NoThreads()
+    {
+        setSize(size_);
+        pthread_attr_destroy(&attributes_);
+    }
+    NoThreads(const NoThreads&) = delete;
+    NoThreads& operator=(const NoThreads&) = delete;
+
+private:
+    void setSize(std::size_t size)
+    {
+        pthread_attr_setstacksize(&attributes_, size);
+        pthread_setattr_default_np(&attributes_);
+    }
+    pthread_attr_t attributes_{};
+    std::size_t size_ = 0;
+};
+
+TEST(LocalSession, SaysThatItCannotStartAThreadAndRunsLater)
+{
+    const auto session = makeLocalSession();
+    Plan plan = preset("hello");
+    plan.run.steps = 1;
+    {
+        const NoThreads noThreads;
+        const auto started = session->start(plan);
+        ASSERT_FALSE(started.ok());
+        EXPECT_THAT(started.error().message, testing::HasSubstr("cannot be started"));
+        EXPECT_EQ(session->state(), SessionState::Idle);
+    }
+    ASSERT_TRUE(session->start(plan).ok());
+    Outcome outcome;
+    followToEnd(*session, outcome);
+    EXPECT_EQ(outcome.last, SessionState::Finished);
+}
+
 TEST_P(InBothModes, EndsWithItsOwner)
 {
     const auto session = makeLocalSession();
@@ -122,6 +211,26 @@ TEST_P(InBothModes, EndsWithItsOwnerWhilePausedOrJustStarted)
     follow(*paused, outcome, [&] { return heard(outcome, SessionState::Paused); });
     const auto justStarted = makeLocalSession();
     ASSERT_TRUE(justStarted->start(endless(GetParam())).ok());
+}
+
+// Virtual time stands still: the pause has its place in it and no length.
+TEST(LocalSession, RecordsThePlaceOfAPauseInVirtualTime)
+{
+    Outcome outcome;
+    const auto session = makeLocalSession();
+    ASSERT_TRUE(session->start(endless(RunMode::Emulated)).ok());
+    follow(*session, outcome, [&] { return !outcome.trace.steps().empty(); });
+    session->pause();
+    follow(*session, outcome, [&] { return heard(outcome, SessionState::Paused); });
+    session->resume();
+    const std::size_t steps = outcome.trace.steps().size();
+    follow(*session, outcome, [&] { return outcome.trace.steps().size() > steps + 1; });
+    session->stop();
+    followToEnd(*session, outcome);
+    ASSERT_EQ(outcome.trace.pauses().size(), 1U);
+    EXPECT_EQ(outcome.trace.pauses()[0].length(), 0);
+    EXPECT_GE(outcome.trace.pauses()[0].begin, outcome.trace.steps()[0].span.end);
+    EXPECT_LE(outcome.trace.pauses()[0].begin, outcome.trace.extent().end);
 }
 
 TEST(LocalSession, RecordsThePauseAndLeavesItOutOfTheStep)
@@ -147,7 +256,7 @@ TEST(LocalSession, RecordsThePauseAndLeavesItOutOfTheStep)
     for (const traces::Lane& lane : outcome.trace.lanes()) {
         if (lane.info().kind != traces::LaneKind::Compute) continue;
         for (std::size_t i = 0; i < lane.size(); ++i)
-            EXPECT_TRUE(lane.end(i) <= pause.begin || lane.begin(i) >= pause.end) << traces::toText(lane.action(i));
+            EXPECT_TRUE(lane.begin(i) <= pause.begin || lane.begin(i) >= pause.end) << traces::toText(lane.action(i));
     }
     ASSERT_TRUE(outcome.result);
     EXPECT_LT(outcome.result->stepNs, kPause);
@@ -174,6 +283,12 @@ TEST(LocalSession, SaysWhyAPlanCannotRunAndWhatToDo)
     plan.partition = {};
     plan.costs.source = CostSource::Assumed;
     EXPECT_THAT(reason(plan), testing::HasSubstr("no model"));
+
+    plan = preset("hello");
+    plan.model.microbatchRows = 1 << 20;
+    plan.pipeline.microbatches = 1 << 14; // 2^34 rows
+    EXPECT_THAT(reason(plan), testing::AllOf(testing::HasSubstr("microbatch_rows 1048576"),
+                                             testing::HasSubstr("microbatches 16384"), testing::HasSubstr("GiB of inputs")));
 
     plan = preset("hello");
     plan.pipeline.schedule = "custom";

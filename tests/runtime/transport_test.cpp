@@ -75,7 +75,7 @@ TEST(StepBarrier, LetsNobodyOnBeforeTheLastOneHasDoneTheStepsWork)
         for (int r = 0; r < kRanks; ++r) {
             ranks.emplace_back([&] {
                 for (std::size_t step = 0; step < kSteps; ++step) {
-                    if (!barrier.arrive([&] { ++done[step]; })) ++wrong;
+                    if (!barrier.arrive([&] { ++done[step]; }, [] {})) ++wrong;
                     if (done[step] != 1) ++wrong;
                 }
             });
@@ -88,11 +88,11 @@ TEST(StepBarrier, CancelWakesThoseWhoWaitAndTurnsAwayThoseWhoCome)
 {
     StepBarrier barrier(2, {});
     std::atomic<bool> passed{true};
-    std::jthread waiting([&] { passed = barrier.arrive([] {}); });
+    std::jthread waiting([&] { passed = barrier.arrive([] {}, [] {}); });
     barrier.cancel();
     waiting.join();
     EXPECT_FALSE(passed);
-    EXPECT_FALSE(barrier.arrive([] {}));
+    EXPECT_FALSE(barrier.arrive([] {}, [] {}));
 }
 
 } // namespace
