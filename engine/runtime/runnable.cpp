@@ -51,7 +51,7 @@ double elementsOf(const std::vector<std::int64_t>& shape)
     });
 }
 
-// A run makes its whole batch before it starts: inputs and targets of all micro-batches.
+// A run makes its whole batch before it starts: inputs and targets of all micro-batches; its check makes them once more.
 Expected<void> checkBatch(const Plan& plan)
 {
     const int rows = plan.model.microbatchRows;
@@ -60,7 +60,8 @@ Expected<void> checkBatch(const Plan& plan)
     const double inputs = startsWithTokens ? tokens : elementsOf(inputShape(plan.model, rows)) * sizeof(float);
     const double targets =
         plan.model.loss == Loss::CrossEntropy ? tokens : elementsOf(outputShape(plan.model, rows)) * sizeof(float);
-    const double bytes = (inputs + targets) * plan.pipeline.microbatches;
+    const double copies = plan.run.check == CheckMode::Off ? 1 : 2;
+    const double bytes = (inputs + targets) * plan.pipeline.microbatches * copies;
     const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
     if (bytes <= memory) return {};
     return Error{fmt::format("model.microbatch_rows {} times pipeline.microbatches {} makes {:.3g} GiB of inputs and targets, "
