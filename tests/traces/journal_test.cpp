@@ -400,5 +400,36 @@ TEST(JournalFile, KeepsTheOldFileUntilTheNewOneIsWhole)
     EXPECT_EQ(folder.entries(), 2u);
 }
 
+// What a worker sends when it is asked to run twice: lanes and slices are numbered anew.
+TEST(Journal, LoadsTheLastOfSeveralRuns)
+{
+    Trace second = test::staircase({"0F0 0B0", "1F0 1B0", "2F0 2B0"});
+    second.info.title = "second";
+    const TemporaryFolder folder;
+    std::string bytes;
+    JournalWriter writer([&](std::string_view piece) { bytes += piece; });
+    writer.write(recordsOf(sample()));
+    writer.write(recordsOf(second));
+    spill(folder.file("two.strace"), bytes);
+    const Trace loaded = loadJournal(folder.file("two.strace")).value();
+    ASSERT_THAT(loaded.notes(), SizeIs(1));
+    EXPECT_THAT(loaded.notes()[0], HasSubstr("2 runs"));
+    second.addNote(loaded.notes()[0]);
+    EXPECT_EQ(recordsOf(loaded), recordsOf(second));
+}
+
+// A worker may serve a window for days: its stream does not grow by the lanes of runs that are over.
+TEST(Journal, HasRoomForLanesInEveryRun)
+{
+    std::vector<Record> run{InfoRecord{}};
+    run.insert(run.end(), 1000, LaneRecord{{.rank = Rank{0}, .name = ""}});
+    JournalReader reader;
+    std::vector<Record> records;
+    JournalWriter writer([&](std::string_view piece) { ASSERT_TRUE(reader.feed(piece, records).ok()); });
+    const std::size_t runs = kMostLanes / 1000 + 2;
+    for (std::size_t i = 0; i < runs; ++i) writer.write(run);
+    EXPECT_THAT(records, SizeIs(runs * run.size()));
+}
+
 } // namespace
 } // namespace stagecraft::traces

@@ -148,6 +148,7 @@ Expected<Trace> loadJournal(const std::filesystem::path& file, const FileWatch& 
     std::string firstMisfit;
     std::set<LaneId> shiftedLanes; // lost a slice: the numbers of its later ones are off by it
     std::string damage;
+    int runs = 1;
     bool any = false;
     while (damage.empty()) {
         errno = 0;
@@ -161,6 +162,11 @@ Expected<Trace> loadJournal(const std::filesystem::path& file, const FileWatch& 
         const Expected<void> fed = reader.feed(std::string_view(block).substr(0, got), records);
         any = any || !records.empty();
         for (const Record& record : records) {
+            if (std::holds_alternative<InfoRecord>(record) && trace.laneCount() > 0) {
+                ++runs;
+                trace = {};
+                shiftedLanes.clear();
+            }
             const Expected<void> applied = shifted(shiftedLanes, record) ? Error{"an edge of a lane that lost a slice"} : apply(trace, record);
             if (applied.ok()) continue;
             if (const auto* slice = std::get_if<SliceRecord>(&record)) shiftedLanes.insert(slice->lane);
@@ -171,6 +177,7 @@ Expected<Trace> loadJournal(const std::filesystem::path& file, const FileWatch& 
         damage = fed.error().message;
     }
     if (!reader.begun()) return Error{file.string() + ": this is no Stagecraft trace: it ends within its first 8 bytes"};
+    if (runs > 1) trace.addNote("the file holds " + std::to_string(runs) + " runs one after another; this is the last");
     if (!damage.empty()) trace.addNote(damage + "; what follows is missing");
     else if (reader.pendingBytes() > 0)
         trace.addNote("the file was cut off: its last " + std::to_string(reader.pendingBytes()) +

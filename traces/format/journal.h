@@ -68,7 +68,8 @@ std::vector<Record> recordsOf(const Trace& trace);
 
 // A watch that gives up throws WatchedWork::GivenUp here; trace_file.h makes an error of it.
 Expected<void> saveJournal(const Trace& trace, const std::filesystem::path& file, const FileWatch& watch = {});
-// A file that was cut off is read as far as it goes, and a note in the trace says so.
+// A file that was cut off is read as far as it goes, and a note in the trace says so. Of several runs in one file (what a
+// worker sent) it is the last.
 Expected<Trace> loadJournal(const std::filesystem::path& file, const FileWatch& watch = {});
 
 } // namespace stagecraft::traces

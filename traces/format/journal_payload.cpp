@@ -51,6 +51,7 @@ public:
 
     void operator()(const InfoRecord& r)
     {
+        deltas_ = {};
         const TraceInfo& info = r.info;
         appendByte(out_, static_cast<unsigned>(info.label));
         appendByte(out_, static_cast<unsigned>(info.clock));
@@ -139,8 +140,9 @@ private:
     JournalDeltas& deltas_;
 };
 
-Record readInfo(ByteReader& in)
+Record readInfo(ByteReader& in, JournalDeltas& deltas)
 {
+    deltas = {};
     InfoRecord r;
     r.info.label = in.oneOf(TraceLabel::Imported);
     r.info.clock = in.oneOf(ClockKind::Foreign);
@@ -238,7 +240,7 @@ Record readStep(ByteReader& in)
 std::optional<Record> readRecord(unsigned type, ByteReader& in, JournalDeltas& deltas)
 {
     switch (type) {
-    case kInfo: return readInfo(in);
+    case kInfo: return readInfo(in, deltas);
     case kLane: return readLane(in, deltas);
     case kText: return TextRecord{std::string(in.text())};
     case kSlice: return readSlice(in, deltas);

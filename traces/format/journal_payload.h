@@ -13,7 +13,8 @@
 
 namespace stagecraft::traces {
 
-// What was last said of each lane declared so far, and of memory.
+// What was last said of each lane declared so far, and of memory. Begins anew with each InfoRecord: the trace of a run, of
+// which a worker sends several one after another.
 struct JournalDeltas {
     struct LaneState {
         TimeNs lastEnd = 0;

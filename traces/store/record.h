@@ -13,7 +13,7 @@
 
 namespace stagecraft::traces {
 
-struct InfoRecord { // first of a stream; a later one replaces it
+struct InfoRecord { // first of a trace; where several runs are sent in one stream, the next begins with its own
     TraceInfo info;
     bool operator==(const InfoRecord&) const = default;
 };
