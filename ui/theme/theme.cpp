@@ -28,7 +28,7 @@ constexpr Entry kColours[] = {
     {&Theme::base, {0xffffff, 0x15181d}},
     {&Theme::lane, {0xf1f3f6, 0x20252c}},
     {&Theme::subLane, {0xf7f8fa, 0x1a1e24}},
-    {&Theme::hatch, {0xdde1e7, 0x313843}},
+    {&Theme::hatch, {0xb7bec9, 0x47505d}},
     {&Theme::bubbleText, {0x5d6673, 0x9aa4b1}},
     {&Theme::text, {0x1d232b, 0xe4e8ed}},
     {&Theme::mutedText, {0x5a6370, 0x9ba5b2}},
@@ -153,7 +153,7 @@ QString styleSheetOf(const Theme& t)
 {
     const QString sheet = QStringLiteral(R"(
 QToolTip { background: %5; color: #f2f4f7; border: 1px solid %1; padding: 4px 6px; }
-QDockWidget::title { background: %2; padding: 6px 8px; border-bottom: 1px solid %1; }
+QDockWidget::title { background: %2; padding: 6px 8px 4px 8px; border-bottom: 1px solid %1; }
 QMainWindow::separator { background: %1; width: 1px; height: 1px; }
 QMainWindow::separator:hover { background: %3; }
 QGroupBox { border: none; border-top: 1px solid %1; margin-top: 18px; padding-top: 8px; font-weight: 600; }

@@ -3,6 +3,10 @@
 #include "ui/theme/theme.h"
 
 #include <QApplication>
+#include <QDockWidget>
+#include <QMainWindow>
+#include <QStyle>
+#include <QStyleOptionDockWidget>
 
 #include <gtest/gtest.h>
 
@@ -97,6 +101,11 @@ TEST_P(EveryTheme, KeepsBlocksApartFromAnIdleLane)
         EXPECT_GE(difference(theme_.block(paint, 0), theme_.lane, kNormal), 35) << paintClassName(paint);
 }
 
+TEST_P(EveryTheme, HatchesBubblesVisibly)
+{
+    EXPECT_GE(contrastRatio(theme_.hatch, theme_.lane), 1.6);
+}
+
 TEST_P(EveryTheme, KeepsKindsOfActionsApartForColourBlindEyes)
 {
     const std::array<PaintClass, 5> kinds{PaintClass::Forward, PaintClass::Backward, PaintClass::InputGrad,
@@ -121,6 +130,22 @@ TEST_P(EveryTheme, OrdersTheColoursOfRanks)
     EXPECT_EQ(theme_.rank(0, 1), theme_.rank(0, 4));
     for (int rank = 0; rank < 3; ++rank)
         EXPECT_GE(difference(theme_.rank(rank, 4), theme_.rank(rank + 1, 4), kNormal), 20);
+}
+
+// Qt makes the title as high as the text and twice the padding above it; the line below comes out of that.
+TEST_P(EveryTheme, LeavesRoomForTheWholeTitleOfADock)
+{
+    applyTheme(*qApp, theme_);
+    QMainWindow window;
+    QDockWidget dock("gjpqy");
+    window.addDockWidget(Qt::LeftDockWidgetArea, &dock);
+    window.show();
+    QStyleOptionDockWidget option;
+    option.initFrom(&dock);
+    option.title = dock.windowTitle();
+    const int margin = dock.style()->pixelMetric(QStyle::PM_DockWidgetTitleMargin, &option, &dock);
+    option.rect = QRect(0, 0, 200, dock.fontMetrics().height() + 2 * margin);
+    EXPECT_GE(dock.style()->subElementRect(QStyle::SE_DockWidgetTitleBarText, &option, &dock).height(), dock.fontMetrics().height());
 }
 
 TEST_P(EveryTheme, DressesTheApplication)
