@@ -36,10 +36,12 @@ CostSection::CostSection(QWidget* parent)
       backward_(new ValueEdit<TimeNs>(traces::parseDuration, showDuration)),
       inputGrad_(new ValueEdit<MaybeDuration>(parseMaybeDuration, showMaybeDuration)),
       weightGrad_(new ValueEdit<MaybeDuration>(parseMaybeDuration, showMaybeDuration)),
+      overlap_(new ValueEdit<MaybeDuration>(parseMaybeDuration, showMaybeDuration)),
       flops_(new ValueEdit<double>(parseFlopRate, showFlopRate)), activation_(new ValueEdit<Bytes>(parseAutoSize, showAutoSize)),
-      latency_(new ValueEdit<TimeNs>(traces::parseDuration, showDuration)),
+      wgrad_(new ValueEdit<Bytes>(traces::parseSize, showSize)), latency_(new ValueEdit<TimeNs>(traces::parseDuration, showDuration)),
       bandwidth_(new ValueEdit<double>(parseMaybeBandwidth, showMaybeBandwidth)),
       boundary_(new ValueEdit<Bytes>(parseAutoSize, showAutoSize)), jitter_(new ValueEdit<double>(parseJitter, showJitter)),
+      seed_(new ValueEdit<std::uint64_t>(parseSeed, showSeed)),
       problem_(new InlineNote(InlineNote::Tone::Problem)), stages_(new StageCostModel(this)), table_(new QTableView)
 {
     source_->setObjectName("costSource");
@@ -63,14 +65,19 @@ CostSection::CostSection(QWidget* parent)
              tr("The part of the backward that the stage before waits for; give it together with the weight gradient, or leave both at auto."));
     addEdit(*form, tr("Weight gradient"), *weightGrad_,
              tr("The part of the backward that nobody waits for; give it together with the input gradient, or leave both at auto."));
+    addEdit(*form, tr("Overlapped pair"), *overlap_,
+             tr("Time of a forward and a backward that a rank does together (OVERLAP_F_B); auto takes the sum of the two."));
     addEdit(*form, tr("Computin&g rate"), *flops_, tr("Arithmetic a rank does in a second, from which the model's times are estimated."));
     addEdit(*form, tr("Kept by forward"), *activation_,
              tr("Bytes that a rank keeps of one micro-batch from its forward to its backward; auto takes them from the model."));
+    addEdit(*form, tr("Kept until W"), *wgrad_,
+             tr("The part of these bytes that stays after the input gradient, until the weight gradient is computed."));
     addEdit(*form, tr("&Latency"), *latency_, tr("Time that each transfer between two ranks takes beside its bytes."));
     addEdit(*form, tr("Bandwidth"), *bandwidth_, tr("Speed of the link between two ranks, such as 25GB/s."));
     addEdit(*form, tr("Boundary tensor"), *boundary_,
              tr("Bytes handed from one stage to the next per micro-batch; auto takes them from the model."));
     addEdit(*form, tr("&Jitter"), *jitter_, tr("Relative spread of every action's time, for runs that are not even."));
+    addEdit(*form, tr("Jitter's seed"), *seed_, tr("Makes the jitter's random numbers; the same seed gives the same times."));
 
     stages_->setObjectName("stageCostModel");
     table_->setModel(stages_);
@@ -94,18 +101,21 @@ CostSection::CostSection(QWidget* parent)
     bind(*backward_, "backward", tr("backward time"), &CostSpec::backward);
     bind(*inputGrad_, "inputGrad", tr("input gradient time"), &CostSpec::inputGrad);
     bind(*weightGrad_, "weightGrad", tr("weight gradient time"), &CostSpec::weightGrad);
+    bind(*overlap_, "overlap", tr("time of an overlapped pair"), &CostSpec::overlap);
     bind(*flops_, "flops", tr("computing rate"), &CostSpec::flopsPerSecond);
     bind(*activation_, "activationBytes", tr("bytes kept"), &CostSpec::activationBytes);
+    bind(*wgrad_, "wgradBytes", tr("bytes kept until W"), &CostSpec::wgradBytes);
     bind(*latency_, "latency", tr("latency"), &CostSpec::latency);
     bind(*bandwidth_, "bandwidth", tr("bandwidth"), &CostSpec::bandwidth);
     bind(*boundary_, "boundaryBytes", tr("boundary tensor"), &CostSpec::boundaryBytes);
     bind(*jitter_, "jitter", tr("jitter"), &CostSpec::jitter);
+    bind(*seed_, "jitterSeed", tr("seed of the jitter"), &CostSpec::seed);
     connect(source_, &QComboBox::currentIndexChanged, this, [this] {
         const auto source = static_cast<CostSource>(source_->currentData().toInt());
-        change(tr("source of costs"), "costSource", [&](engine::Plan& plan) { plan.costs.source = source; });
+        choose(tr("source of costs"), [&](engine::Plan& plan) { plan.costs.source = source; });
     });
     connect(stages_, &StageCostModel::factorsEdited, this, [this](const std::vector<double>& factors) {
-        change(tr("stage factors"), "stageScale", [&](engine::Plan& plan) { plan.costs.stageScale = factors; });
+        choose(tr("stage factors"), [&](engine::Plan& plan) { plan.costs.stageScale = factors; });
     });
 }
 
@@ -134,12 +144,16 @@ void CostSection::showPlan()
     backward_->setValue(costs.backward);
     inputGrad_->setValue(costs.inputGrad);
     weightGrad_->setValue(costs.weightGrad);
+    overlap_->setValue(costs.overlap);
     flops_->setValue(costs.flopsPerSecond);
     activation_->setValue(costs.activationBytes);
+    wgrad_->setValue(costs.wgradBytes);
     latency_->setValue(costs.latency);
     bandwidth_->setValue(costs.bandwidth);
     boundary_->setValue(costs.boundaryBytes);
     jitter_->setValue(costs.jitter);
+    seed_->setValue(costs.seed);
+    setCapability(*seed_, costs.jitter > 0, tr("There is no jitter."));
 
     const QString notAssumed = tr("Used with assumed costs only.");
     for (QWidget* control : {static_cast<QWidget*>(forward_), static_cast<QWidget*>(backward_),

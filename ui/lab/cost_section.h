@@ -37,12 +37,15 @@ private:
     ValueEdit<traces::TimeNs>* backward_;
     ValueEdit<MaybeDuration>* inputGrad_;
     ValueEdit<MaybeDuration>* weightGrad_;
+    ValueEdit<MaybeDuration>* overlap_;
     ValueEdit<double>* flops_;
     ValueEdit<traces::Bytes>* activation_;
+    ValueEdit<traces::Bytes>* wgrad_;
     ValueEdit<traces::TimeNs>* latency_;
     ValueEdit<double>* bandwidth_;
     ValueEdit<traces::Bytes>* boundary_;
     ValueEdit<double>* jitter_;
+    ValueEdit<std::uint64_t>* seed_;
     InlineNote* problem_;
     StageCostModel* stages_;
     QTableView* table_;

@@ -22,7 +22,6 @@ LabPanel::LabPanel(PlanDocument& document, QWidget* parent)
 {
     setWidgetResizable(true);
     setFrameShape(QFrame::NoFrame);
-    setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     setAccessibleName(tr("Lab"));
 
     preset_->setObjectName("preset");
@@ -65,10 +64,11 @@ LabPanel::LabPanel(PlanDocument& document, QWidget* parent)
     setWidget(column);
 
     connect(preset_, &QComboBox::textActivated, this, &LabPanel::presetChosen);
+    connect(pipeline, &PipelineSection::scheduleFileWanted, this, &LabPanel::scheduleFileWanted);
     for (LabSection* section : sections_)
         connect(section, &LabSection::edited, this,
-                [this](const engine::Plan& plan, const QString& what, const QString& control) {
-                    document_.edit(plan, what, control);
+                [this](const engine::Plan& plan, const QString& what, const QString& typedInto) {
+                    document_.edit(plan, what, typedInto);
                 });
     connect(&document_, &PlanDocument::changed, this, &LabPanel::showPlan);
     connect(&document_, &PlanDocument::titleChanged, this, &LabPanel::showPlan);
@@ -96,7 +96,11 @@ void LabPanel::showPlan()
     // Opened from a file, a plan is that file's, whatever its name.
     preset_->setCurrentIndex(document_.file().isEmpty() ? preset_->findText(toQt(plan.name)) : -1);
     preset_->setPlaceholderText(document_.file().isEmpty() ? tr("Choose a plan…") : document_.title());
-    description_->setText(toQt(plan.description));
+    const engine::Expected<engine::Plan> preset = engine::presetPlan(plan.name);
+    const bool changed = preset.ok() && preset.value() != plan && preset.value().description == plan.description;
+    // A preset's words are about the preset; what the plan is by now, the controls say.
+    description_->setText(changed ? tr("Changed from the preset %1, which was: %2").arg(toQt(plan.name), toQt(plan.description))
+                                  : toQt(plan.description));
     description_->setVisible(!plan.description.empty());
     for (LabSection* section : sections_) section->setPlan(plan);
 }

@@ -33,6 +33,7 @@ public:
 
 signals:
     void presetChosen(const QString& name); // a new document is wanted
+    void scheduleFileWanted();              // a custom schedule is to be read
 
 private:
     void showPlan();

@@ -5,8 +5,10 @@
 
 #include <QComboBox>
 #include <QFormLayout>
+#include <QLineEdit>
 #include <QScopedValueRollback>
 #include <QSpinBox>
+#include <QToolTip>
 
 namespace stagecraft::ui {
 
@@ -36,6 +38,11 @@ QSpinBox* LabSection::newSpin(int least, int most)
     spin->setRange(least, most);
     spin->setAccelerated(true);
     ignoreWheelUnlessFocused(*spin);
+    // A key that would lead beyond the limits does nothing; say why.
+    const QString allowed = tr("%L1 to %L2 is allowed").arg(least).arg(most);
+    connect(spin->findChild<QLineEdit*>(), &QLineEdit::inputRejected, spin, [spin, allowed] {
+        QToolTip::showText(spin->mapToGlobal(QPoint(0, spin->height())), allowed, spin);
+    });
     return spin;
 }
 

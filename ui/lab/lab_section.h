@@ -8,6 +8,8 @@
 
 #include <QWidget>
 
+#include <utility>
+
 class QComboBox;
 class QFormLayout;
 class QSpinBox;
@@ -23,18 +25,25 @@ public:
     [[nodiscard]] const engine::Plan& plan() const { return plan_; }
 
 signals:
-    void edited(const stagecraft::engine::Plan& plan, const QString& what, const QString& control);
+    void edited(const stagecraft::engine::Plan& plan, const QString& what, const QString& typedInto); // see PlanDocument::edit
 
 protected:
     virtual void showPlan() = 0; // plan() into the controls; signals of controls are ignored meanwhile
 
     template <class Change>
-    void change(const QString& what, const QString& control, Change&& apply)
+    void change(const QString& what, const QString& typedInto, Change&& apply)
     {
         if (showing_) return;
         engine::Plan next = plan_;
         apply(next);
-        if (next != plan_) emit edited(next, what, control);
+        if (next != plan_) emit edited(next, what, typedInto);
+    }
+
+    // A choice in a box, a button, a cell of a table: a step of undo each.
+    template <class Change>
+    void choose(const QString& what, Change&& apply)
+    {
+        change(what, {}, std::forward<Change>(apply));
     }
 
     QFormLayout* newForm();

@@ -71,7 +71,7 @@ ModelSection::ModelSection(QWidget* parent)
     for (const ModelChoice& choice : modelChoices()) model_->addItem(toQt(choice.name), toQt(choice.name));
     connect(model_, &QComboBox::currentIndexChanged, this, [this] {
         const std::string name = fromQt(model_->currentData().toString());
-        change(tr("model"), "model", [&](engine::Plan& plan) {
+        choose(tr("model"), [&](engine::Plan& plan) {
             if (name == kOwnModel) return;
             engine::ModelSpec chosen;
             for (const ModelChoice& choice : modelChoices())
@@ -86,7 +86,7 @@ ModelSection::ModelSection(QWidget* parent)
         change(tr("layers per stage"), "partition", [&](engine::Plan& plan) { plan.partition = partition; });
     };
     connect(balance_, &QPushButton::clicked, this, [this] {
-        change(tr("balanced layers"), "balance", [](engine::Plan& plan) { plan.partition.clear(); });
+        choose(tr("balanced layers"), [](engine::Plan& plan) { plan.partition.clear(); });
     });
 }
 

@@ -2,7 +2,9 @@
 #include "ui/lab/pipeline_section.h"
 
 #include "ui/bridge/text.h"
+#include "ui/lab/custom_schedule.h"
 #include "ui/lab/form.h"
+#include "ui/lab/schedule_text.h"
 
 #include <QComboBox>
 #include <QFormLayout>
@@ -13,11 +15,15 @@
 namespace stagecraft::ui {
 
 PipelineSection::PipelineSection(QWidget* parent)
-    : LabSection(parent), schedule_(newCombo()), idea_(new QLabel), ranks_(newSpin(1, kMostRanks)),
+    : LabSection(parent), schedule_(newCombo()), fromFile_(new QPushButton(tr("From file…"))), idea_(new QLabel),
+      text_(new ScheduleText), textProblem_(new InlineNote(InlineNote::Tone::Problem)), ranks_(newSpin(1, kMostRanks)),
       chunks_(newSpin(1, kMostChunks)), microbatches_(newSpin(1, kMostMicrobatches)),
       problem_(new InlineNote(InlineNote::Tone::Problem)), fix_(new QPushButton)
 {
     schedule_->setObjectName("schedule");
+    fromFile_->setObjectName("scheduleFromFile");
+    text_->setObjectName("scheduleText");
+    textProblem_->setObjectName("scheduleTextProblem");
     ranks_->setObjectName("ranks");
     chunks_->setObjectName("chunks");
     microbatches_->setObjectName("microbatches");
@@ -29,7 +35,14 @@ PipelineSection::PipelineSection(QWidget* parent)
 
     QFormLayout* form = newForm();
     addField(*form, tr("Sche&dule"), *schedule_, tr("The order in which each rank works through its micro-batches."));
+    form->addRow(QString(), fromFile_);
+    describe(*fromFile_, tr("Schedule from a file"),
+             tr("Reads a schedule that is written out: a line per rank, actions such as 0F0 separated by commas."));
     form->addRow(idea_);
+    form->addRow(text_);
+    describe(*text_, tr("Text of the schedule"),
+             tr("The order of every rank, a line each: stage, F, B, I or W, micro-batch; what is typed here becomes the schedule."));
+    form->addRow(textProblem_);
     addField(*form, tr("R&anks"), *ranks_, tr("How many devices the pipeline is spread over (p)."));
     addField(*form, tr("Ch&unks per rank"), *chunks_,
              tr("How many stages each rank holds (v); more of them make bubbles smaller and transfers more frequent."));
@@ -44,7 +57,10 @@ PipelineSection::PipelineSection(QWidget* parent)
     offerSchedules();
     connect(schedule_, &QComboBox::currentIndexChanged, this, [this] {
         const std::string name = fromQt(schedule_->currentData().toString());
-        change(tr("schedule"), "schedule", [&](engine::Plan& plan) { plan.pipeline.schedule = name; });
+        choose(tr("schedule"), [&](engine::Plan& plan) {
+            plan.pipeline.schedule = name;
+            if (name != "custom") plan.pipeline.customSchedule.clear();
+        });
     });
     connect(ranks_, &QSpinBox::valueChanged, this, [this](int value) {
         change(tr("ranks"), "ranks", [&](engine::Plan& plan) { plan = withShape(plan, value, plan.pipeline.chunks); });
@@ -55,6 +71,8 @@ PipelineSection::PipelineSection(QWidget* parent)
     connect(microbatches_, &QSpinBox::valueChanged, this, [this](int value) {
         change(tr("micro-batches"), "microbatches", [&](engine::Plan& plan) { plan.pipeline.microbatches = value; });
     });
+    connect(fromFile_, &QPushButton::clicked, this, &PipelineSection::scheduleFileWanted);
+    connect(text_, &ScheduleText::edited, this, &PipelineSection::takeText);
     connect(fix_, &QPushButton::clicked, this, &PipelineSection::applyFix);
 }
 
@@ -68,21 +86,43 @@ void PipelineSection::offerSchedules()
     }
 }
 
+// What cannot be read stays as it was typed, with its reason, and changes nothing.
+void PipelineSection::takeText(const QString& text)
+{
+    engine::Expected<engine::Plan> custom = withCustomSchedule(plan(), fromQt(text));
+    textProblem_->say(custom.ok() ? QString() : toQt(custom.error().message));
+    if (!custom.ok()) return;
+    change(tr("text of the schedule"), "scheduleText", [&](engine::Plan& plan) { plan = std::move(custom).value(); });
+}
+
 void PipelineSection::showPlan()
 {
     const engine::PipelineSpec& pipeline = plan().pipeline;
     const QString name = toQt(pipeline.schedule);
-    if (schedule_->findData(name) < 0)
-        schedule_->addItem(pipeline.schedule == "custom" ? tr("Custom (from the plan)") : name, name);
+    const bool custom = pipeline.schedule == "custom";
+    // It cannot be chosen without its text: the box has it as long as the plan does.
+    const int customRow = schedule_->findData(QStringLiteral("custom"));
+    if (custom && customRow < 0) schedule_->addItem(tr("Custom"), name);
+    if (!custom && customRow >= 0) schedule_->removeItem(customRow);
     select(*schedule_, name);
+    text_->setVisible(custom);
+    // A text that is not the plan's is still being typed; another plan takes its place.
+    if (textProblem_->text().isEmpty() || !judged_ || judged_->customSchedule != pipeline.customSchedule) {
+        text_->setText(toQt(pipeline.customSchedule));
+        textProblem_->say({});
+    }
     const engine::ScheduleFamily* family = engine::findFamily(pipeline.schedule);
     idea_->setText(family ? toQt(family->idea) : tr("The order that the plan's own schedule gives."));
     ranks_->setValue(pipeline.ranks);
     chunks_->setValue(pipeline.chunks);
     microbatches_->setValue(pipeline.microbatches);
+    const QString given = tr("The schedule's text gives this number.");
+    setCapability(*ranks_, !custom, given);
+    setCapability(*microbatches_, !custom, given);
 
     const bool oneChunk = family && family->minChunks == family->maxChunks;
-    setCapability(*chunks_, !oneChunk || pipeline.chunks != family->minChunks,
+    if (custom) setCapability(*chunks_, false, given);
+    else setCapability(*chunks_, !oneChunk || pipeline.chunks != family->minChunks,
                   family ? tr("%1 takes %2 per rank.").arg(toQt(family->title), tr("%n chunk(s)", nullptr, family->minChunks)) : QString());
 
     if (!judged_ || *judged_ != pipeline) judge();
@@ -118,7 +158,7 @@ void PipelineSection::applyFix()
 {
     if (!legal_) return;
     const LegalChange legal = *legal_;
-    change(tr("nearest possible value"), "fix", [&](engine::Plan& plan) {
+    choose(tr("nearest possible value"), [&](engine::Plan& plan) {
         switch (legal.number) {
         case LegalChange::Number::Chunks: plan = withShape(plan, plan.pipeline.ranks, legal.value); break;
         case LegalChange::Number::Ranks: plan = withShape(plan, legal.value, plan.pipeline.chunks); break;

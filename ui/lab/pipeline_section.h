@@ -17,26 +17,35 @@ class QSpinBox;
 namespace stagecraft::ui {
 
 class InlineNote;
+class ScheduleText;
 
 class PipelineSection : public LabSection {
     Q_OBJECT
 public:
-    static constexpr int kMostRanks = 1024;
-    static constexpr int kMostChunks = 64;
-    static constexpr int kMostMicrobatches = 100'000;
+    // What a plan may hold: a control never shows another number than the plan's.
+    static constexpr int kMostRanks = engine::kMaxStages;
+    static constexpr int kMostChunks = engine::kMaxStages;
+    static constexpr int kMostMicrobatches = static_cast<int>(engine::kMaxActions / 2);
 
     explicit PipelineSection(QWidget* parent = nullptr);
+
+signals:
+    void scheduleFileWanted(); // a custom schedule is to be read
 
 protected:
     void showPlan() override;
 
 private:
     void offerSchedules();
+    void takeText(const QString& text);
     void judge();
     void applyFix();
 
     QComboBox* schedule_;
+    QPushButton* fromFile_;
     QLabel* idea_;
+    ScheduleText* text_; // of a custom schedule
+    InlineNote* textProblem_;
     QSpinBox* ranks_;
     QSpinBox* chunks_;
     QSpinBox* microbatches_;

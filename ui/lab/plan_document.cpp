@@ -13,8 +13,9 @@ namespace stagecraft::ui {
 
 class PlanDocument::EditCommand : public QUndoCommand {
 public:
-    EditCommand(PlanDocument& document, engine::Plan after, const QString& what, QString control)
-        : QUndoCommand(what), document_(document), before_(document.plan()), after_(std::move(after)), control_(std::move(control))
+    EditCommand(PlanDocument& document, engine::Plan after, const QString& what, QString typedInto)
+        : QUndoCommand(what), document_(document), before_(document.plan()), after_(std::move(after)), typedInto_(std::move(typedInto)),
+          at_(document.clock_())
     {
     }
     void undo() override { document_.show(before_); }
@@ -23,8 +24,9 @@ public:
     bool mergeWith(const QUndoCommand* next) override
     {
         const auto& later = static_cast<const EditCommand&>(*next);
-        if (control_.isEmpty() || later.control_ != control_) return false;
+        if (typedInto_.isEmpty() || later.typedInto_ != typedInto_ || later.at_ - at_ > kTypingPause) return false;
         after_ = later.after_;
+        at_ = later.at_;
         setObsolete(after_ == before_);
         return true;
     }
@@ -33,18 +35,22 @@ private:
     PlanDocument& document_;
     engine::Plan before_;
     engine::Plan after_;
-    QString control_;
+    QString typedInto_;
+    std::chrono::milliseconds at_; // of the newest edit in it
 };
 
-PlanDocument::PlanDocument(QObject* parent) : QObject(parent)
+PlanDocument::PlanDocument(QObject* parent)
+    : QObject(parent), clock_([] {
+          return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch());
+      })
 {
     connect(&undo_, &QUndoStack::cleanChanged, this, &PlanDocument::titleChanged);
 }
 
-void PlanDocument::edit(engine::Plan plan, const QString& what, const QString& control)
+void PlanDocument::edit(engine::Plan plan, const QString& what, const QString& typedInto)
 {
     if (plan == plan_) return;
-    undo_.push(new EditCommand(*this, std::move(plan), what, control));
+    undo_.push(new EditCommand(*this, std::move(plan), what, typedInto));
 }
 
 void PlanDocument::startFrom(engine::Plan plan) { adopt(std::move(plan), {}); }

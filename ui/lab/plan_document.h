@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // The plan that the window edits: a value with an undo stack of values, the file that it came from, and whether it was
-// saved. Consecutive edits of one control are one step of undo.
+// saved. What is typed into one control without a pause is one step of undo; every other choice is a step of its own.
 //
 //   document.edit(changed, tr("ranks"), "ranks");
+//   document.edit(changed, tr("schedule"));
 //   document.undoStack().undo();
 #pragma once
 
@@ -14,18 +15,29 @@
 #include <QString>
 #include <QUndoStack>
 
+#include <chrono>
+#include <functional>
+#include <utility>
+
 namespace stagecraft::ui {
 
 class PlanDocument : public QObject {
     Q_OBJECT
 public:
+    using Clock = std::function<std::chrono::milliseconds()>; // never goes back
+
+    static constexpr std::chrono::milliseconds kTypingPause{1000}; // after it the next key begins another step of undo
+
     explicit PlanDocument(QObject* parent = nullptr);
+
+    void setClock(Clock clock) { clock_ = std::move(clock); }
 
     [[nodiscard]] const engine::Plan& plan() const { return plan_; }
     [[nodiscard]] QUndoStack& undoStack() { return undo_; }
 
-    // `what` names the change in the Edit menu ("ranks"); edits with the same `control` in a row merge.
-    void edit(engine::Plan plan, const QString& what, const QString& control);
+    // `what` names the change in the Edit menu ("ranks"). Edits with the same `typedInto` that follow each other within
+    // kTypingPause merge: a number goes through many values while it is typed. Without one an edit stays a step of its own.
+    void edit(engine::Plan plan, const QString& what, const QString& typedInto = {});
 
     // A fresh document, unsaved, without a file and without a past.
     void startFrom(engine::Plan plan);
@@ -50,6 +62,7 @@ private:
     engine::Plan plan_;
     QUndoStack undo_;
     QString file_;
+    Clock clock_;
 };
 
 } // namespace stagecraft::ui

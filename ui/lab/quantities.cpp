@@ -8,6 +8,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace stagecraft::ui {
@@ -124,6 +125,17 @@ Expected<double> parseJitter(std::string_view text)
 }
 
 std::string showJitter(double fraction) { return fmt::format("{:.6g}%", fraction * 100); }
+
+Expected<std::uint64_t> parseSeed(std::string_view text)
+{
+    text = trimmed(text, kLineBlanks);
+    std::uint64_t seed = 0;
+    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), seed);
+    if (fault == std::errc{} && end == text.data() + text.size()) return seed;
+    return Error{fmt::format("\"{}\" is no seed; a whole number from 0 to {}", text, std::numeric_limits<std::uint64_t>::max())};
+}
+
+std::string showSeed(std::uint64_t seed) { return fmt::format("{}", seed); }
 
 Expected<std::vector<int>> parsePartition(std::string_view text)
 {

@@ -7,6 +7,7 @@
 #include "traces/base/expected.h"
 #include "traces/base/units.h"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,6 +41,9 @@ traces::Expected<double> parsePositive(std::string_view text);
 std::string showNumber(double value);
 traces::Expected<double> parseJitter(std::string_view text); // "5%" up to 100 %
 std::string showJitter(double fraction);
+// A whole number from 0 on.
+traces::Expected<std::uint64_t> parseSeed(std::string_view text);
+std::string showSeed(std::uint64_t seed);
 
 // "3, 3, 4, 2"; empty: balanced.
 traces::Expected<std::vector<int>> parsePartition(std::string_view text);

@@ -9,8 +9,6 @@
 #include <QSpinBox>
 #include <QVBoxLayout>
 
-#include <limits>
-
 namespace stagecraft::ui {
 
 using engine::CheckMode;
@@ -20,7 +18,7 @@ using engine::RunMode;
 RunSection::RunSection(QWidget* parent)
     : LabSection(parent), mode_(newCombo()), device_(newCombo()), steps_(newSpin(1, 1'000'000)), check_(newCombo()),
       optimizer_(newCombo()), learningRate_(new ValueEdit<double>(parsePositive, showNumber)),
-      seed_(newSpin(0, std::numeric_limits<int>::max())), command_(new QLineEdit)
+      seed_(new ValueEdit<std::uint64_t>(parseSeed, showSeed)), command_(new QLineEdit)
 {
     mode_->setObjectName("runMode");
     device_->setObjectName("device");
@@ -53,7 +51,7 @@ RunSection::RunSection(QWidget* parent)
     addField(*form, tr("Chec&k"), *check_, tr("Which steps are checked against the plain sequential model."));
     addField(*form, tr("Opt&imizer"), *optimizer_, tr("How each step's gradients change the weights."));
     addEdit(*form, tr("Learning rate"), *learningRate_, tr("Size of the optimizer's steps."));
-    addField(*form, tr("Seed"), *seed_, tr("Makes weights and data; the same seed gives the same run."));
+    addEdit(*form, tr("Seed"), *seed_, tr("Makes weights and data; the same seed gives the same run."));
     addField(*form, tr("Engine command"), *command_,
              tr("What starts the engine, such as \"ssh gpu-host stagecraft-cli\"; the word worker is added."));
     auto* layout = new QVBoxLayout(this);
@@ -61,25 +59,22 @@ RunSection::RunSection(QWidget* parent)
     layout->addLayout(form);
 
     connect(mode_, &QComboBox::currentIndexChanged, this, [this] {
-        change(tr("run mode"), "runMode",
-               [this](engine::Plan& plan) { plan.run.mode = static_cast<RunMode>(mode_->currentData().toInt()); });
+        choose(tr("run mode"), [this](engine::Plan& plan) { plan.run.mode = static_cast<RunMode>(mode_->currentData().toInt()); });
     });
     connect(steps_, &QSpinBox::valueChanged, this,
             [this](int value) { change(tr("steps"), "steps", [&](engine::Plan& plan) { plan.run.steps = value; }); });
     connect(check_, &QComboBox::currentIndexChanged, this, [this] {
-        change(tr("check"), "check",
-               [this](engine::Plan& plan) { plan.run.check = static_cast<CheckMode>(check_->currentData().toInt()); });
+        choose(tr("check"), [this](engine::Plan& plan) { plan.run.check = static_cast<CheckMode>(check_->currentData().toInt()); });
     });
     connect(optimizer_, &QComboBox::currentIndexChanged, this, [this] {
-        change(tr("optimizer"), "optimizer",
-               [this](engine::Plan& plan) { plan.run.optimizer = static_cast<OptimizerKind>(optimizer_->currentData().toInt()); });
+        choose(tr("optimizer"), [this](engine::Plan& plan) { plan.run.optimizer = static_cast<OptimizerKind>(optimizer_->currentData().toInt()); });
     });
     learningRate_->edited = [this](double value) {
         change(tr("learning rate"), "learningRate", [&](engine::Plan& plan) { plan.run.learningRate = value; });
     };
-    connect(seed_, &QSpinBox::valueChanged, this, [this](int value) {
-        change(tr("seed"), "seed", [&](engine::Plan& plan) { plan.run.seed = static_cast<std::uint64_t>(value); });
-    });
+    seed_->edited = [this](std::uint64_t value) {
+        change(tr("seed"), "seed", [&](engine::Plan& plan) { plan.run.seed = value; });
+    };
     connect(command_, &QLineEdit::textChanged, this, &RunSection::engineCommandEdited);
 }
 
@@ -94,8 +89,7 @@ void RunSection::showPlan()
     select(*check_, static_cast<int>(run.check));
     select(*optimizer_, static_cast<int>(run.optimizer));
     learningRate_->setValue(run.learningRate);
-    // A plan file may hold a seed beyond the spin box: it is shown at the limit and kept as long as nobody turns it.
-    seed_->setValue(static_cast<int>(std::min<std::uint64_t>(run.seed, std::numeric_limits<int>::max())));
+    seed_->setValue(run.seed);
 }
 
 } // namespace stagecraft::ui

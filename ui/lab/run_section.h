@@ -33,7 +33,7 @@ private:
     QComboBox* check_;
     QComboBox* optimizer_;
     ValueEdit<double>* learningRate_;
-    QSpinBox* seed_;
+    ValueEdit<std::uint64_t>* seed_;
     QLineEdit* command_;
 };
 

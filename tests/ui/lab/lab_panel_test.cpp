@@ -4,6 +4,7 @@
 #include "ui/lab/lab_panel.h"
 
 #include "engine/plan/plan_json.h"
+#include "ui/lab/custom_schedule.h"
 #include "ui/lab/run_section.h"
 #include "ui/lab/stage_cost_model.h"
 
@@ -13,14 +14,19 @@
 #include <QComboBox>
 #include <QLabel>
 #include <QLineEdit>
+#include <QPlainTextEdit>
 #include <QPushButton>
+#include <QScrollBar>
 #include <QSignalSpy>
 #include <QSpinBox>
 #include <QStandardItemModel>
 #include <QTableView>
 #include <QTest>
+#include <QToolTip>
 
 #include <gtest/gtest.h>
+
+#include <limits>
 
 namespace stagecraft::ui {
 namespace {
@@ -81,6 +87,105 @@ TEST_F(LabPanelTest, EditsThePlanThroughItsControls)
     while (document.undoStack().canUndo()) document.undoStack().undo();
     EXPECT_EQ(document.plan(), engine::presetPlan("hello").value());
     EXPECT_EQ(the<QSpinBox>("microbatches").value(), engine::presetPlan("hello").value().pipeline.microbatches);
+}
+
+TEST_F(LabPanelTest, MakesEveryChoiceAStepOfUndo)
+{
+    choose("schedule", "gpipe");
+    choose("schedule", "naive");
+    document.undoStack().undo();
+    EXPECT_EQ(document.plan().pipeline.schedule, "gpipe");
+    the<QComboBox>("check").setCurrentIndex(0);
+    the<QComboBox>("check").setCurrentIndex(2);
+    document.undoStack().undo();
+    EXPECT_EQ(document.plan().run.check, engine::CheckMode::Off);
+}
+
+TEST_F(LabPanelTest, ShowsWhatThePlanHoldsUpToItsLimits)
+{
+    open("imbalanced");
+    engine::Plan plan = document.plan();
+    plan.pipeline.microbatches = static_cast<int>(engine::kMaxActions / 2);
+    plan.run.seed = std::numeric_limits<std::uint64_t>::max();
+    document.edit(plan, "plan");
+    EXPECT_EQ(the<QSpinBox>("microbatches").value(), plan.pipeline.microbatches);
+    EXPECT_EQ(the<QLineEdit>("seed").text(), "18446744073709551615");
+    document.edit(withShape(plan, engine::kMaxStages, 1), "ranks");
+    EXPECT_EQ(the<QSpinBox>("ranks").value(), engine::kMaxStages);
+    document.edit(withShape(plan, 1, engine::kMaxStages), "chunks");
+    EXPECT_EQ(the<QSpinBox>("chunks").value(), engine::kMaxStages);
+
+    auto& microbatches = the<QSpinBox>("microbatches");
+    microbatches.setFocus();
+    microbatches.selectAll();
+    QTest::keyClicks(&microbatches, "99999999999");
+    EXPECT_EQ(microbatches.value(), document.plan().pipeline.microbatches);
+    EXPECT_TRUE(QToolTip::text().contains("10")) << "the keys that were not taken are told: " << QToolTip::text().toStdString();
+}
+
+TEST_F(LabPanelTest, EditsAllCosts)
+{
+    open("imbalanced");
+    type("wgradBytes", "3");
+    type("overlap", "2.5ms");
+    EXPECT_FALSE(the<QLineEdit>("jitterSeed").isEnabled());
+    type("jitter", "5%");
+    EXPECT_TRUE(the<QLineEdit>("jitterSeed").isEnabled());
+    type("jitterSeed", "42");
+    const engine::CostSpec& costs = document.plan().costs;
+    EXPECT_EQ(costs.wgradBytes, 3);
+    EXPECT_EQ(costs.overlap, traces::TimeNs{2'500'000});
+    EXPECT_EQ(costs.jitter, 0.05);
+    EXPECT_EQ(costs.seed, 42U);
+    type("overlap", "auto");
+    EXPECT_FALSE(document.plan().costs.overlap);
+}
+
+TEST_F(LabPanelTest, ShowsAndEditsAScheduleThatIsWrittenOut)
+{
+    open("imbalanced");
+    auto& text = the<QPlainTextEdit>("scheduleText");
+    EXPECT_TRUE(text.isHidden());
+    engine::Plan plan = document.plan();
+    document.edit(withCustomSchedule(plan, "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n").value(), "schedule");
+    EXPECT_FALSE(text.isHidden());
+    EXPECT_EQ(the<QComboBox>("schedule").currentText(), "Custom");
+    EXPECT_EQ(the<QSpinBox>("ranks").value(), 2);
+    EXPECT_EQ(the<QSpinBox>("microbatches").value(), 2);
+    for (const char* name : {"ranks", "chunks", "microbatches"}) {
+        EXPECT_FALSE(the<QSpinBox>(name).isEnabled()) << name;
+        EXPECT_TRUE(the<QSpinBox>(name).toolTip().contains("text gives")) << name;
+    }
+    const engine::Plan before = document.plan();
+    text.setPlainText("0F0,0B0\n1F0,1X0\n");
+    EXPECT_EQ(document.plan(), before);
+    auto& problem = the<QLabel>("scheduleTextProblem");
+    EXPECT_TRUE(problem.text().contains("line 2, cell 2")) << problem.text().toStdString();
+    EXPECT_EQ(text.toPlainText(), "0F0,0B0\n1F0,1X0\n") << "stays as it was typed";
+    text.setPlainText("0F0,0B0\n1F0,1B0\n");
+    EXPECT_TRUE(problem.isHidden());
+    EXPECT_EQ(document.plan().pipeline.microbatches, 1);
+    choose("schedule", "1f1b");
+    EXPECT_TRUE(text.isHidden());
+    EXPECT_TRUE(document.plan().pipeline.customSchedule.empty()) << "a plan file takes it for custom only";
+    EXPECT_TRUE(the<QSpinBox>("ranks").isEnabled());
+}
+
+TEST_F(LabPanelTest, MarksWhatAPresetSaidOfItself)
+{
+    auto& words = the<QLabel>("planDescription");
+    EXPECT_TRUE(words.text().startsWith("The smallest"));
+    document.edit(withShape(document.plan(), 1, 1), "ranks");
+    EXPECT_TRUE(words.text().startsWith("Changed from the preset hello")) << words.text().toStdString();
+    document.undoStack().undo();
+    EXPECT_TRUE(words.text().startsWith("The smallest"));
+}
+
+TEST_F(LabPanelTest, ScrollsSidewaysWhereItIsTooNarrow)
+{
+    panel.resize(180, 400);
+    QCoreApplication::processEvents();
+    EXPECT_TRUE(panel.horizontalScrollBar()->isVisible());
 }
 
 TEST_F(LabPanelTest, KeepsAnImpossibleNumberWithItsReasonAndOffersTheNearest)

@@ -14,7 +14,11 @@ namespace {
 
 class PlanDocumentTest : public testing::Test {
 protected:
-    PlanDocumentTest() { document.startFrom(engine::presetPlan("hello").value()); }
+    PlanDocumentTest()
+    {
+        document.setClock([this] { return now; });
+        document.startFrom(engine::presetPlan("hello").value());
+    }
     void setMicrobatches(int count)
     {
         engine::Plan plan = document.plan();
@@ -28,6 +32,7 @@ protected:
         document.edit(plan, "steps", "steps");
     }
 
+    std::chrono::milliseconds now{0};
     PlanDocument document;
     QTemporaryDir folder;
 };
@@ -62,6 +67,32 @@ TEST_F(PlanDocumentTest, MergesEditsOfOneControlInARow)
     document.undoStack().undo();
     document.undoStack().undo();
     EXPECT_EQ(document.plan(), first);
+}
+
+TEST_F(PlanDocumentTest, BeginsAnotherStepAfterAPause)
+{
+    setMicrobatches(5);
+    now += PlanDocument::kTypingPause;
+    setMicrobatches(6); // the pause counts from the last key
+    now += PlanDocument::kTypingPause;
+    setMicrobatches(7);
+    EXPECT_EQ(document.undoStack().count(), 1);
+    now += PlanDocument::kTypingPause + std::chrono::milliseconds(1);
+    setMicrobatches(8);
+    ASSERT_EQ(document.undoStack().count(), 2);
+    document.undoStack().undo();
+    EXPECT_EQ(document.plan().pipeline.microbatches, 7);
+}
+
+TEST_F(PlanDocumentTest, KeepsChoicesApart)
+{
+    for (const char* schedule : {"gpipe", "naive"}) {
+        engine::Plan plan = document.plan();
+        plan.pipeline.schedule = schedule;
+        document.edit(plan, "schedule");
+    }
+    document.undoStack().undo();
+    EXPECT_EQ(document.plan().pipeline.schedule, "gpipe");
 }
 
 TEST_F(PlanDocumentTest, ForgetsAMergedEditThatCameBackToWhereItBegan)
