@@ -235,7 +235,9 @@ void MemoryPlot::addPredictions(const std::vector<Rank>& ranks, bool stacked)
 void MemoryPlot::wrapLegend()
 {
     int widest = 1;
-    for (int i = 0; i < plot_->legend->itemCount(); ++i) widest = std::max(widest, plot_->legend->item(i)->minimumOuterSizeHint().width());
+    for (int i = 0; i < plot_->legend->itemCount(); ++i)
+        if (const QCPAbstractLegendItem* item = plot_->legend->item(i)) // the last line may have places left
+            widest = std::max(widest, item->minimumOuterSizeHint().width());
     const QMargins margins = plot_->axisRect()->margins();
     const int room = width() - margins.left() - margins.right() - kLegendMargin;
     plot_->legend->setWrap(std::max(1, room / (widest + plot_->legend->columnSpacing())));

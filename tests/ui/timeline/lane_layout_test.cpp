@@ -45,11 +45,6 @@ TEST_F(Layout, PutsARanksTransfersUnderItsWork)
     EXPECT_EQ(layout.rows()[3].lane, LaneId{1});
     EXPECT_LT(layout.rows()[2].height, layout.rows()[1].height);
     EXPECT_EQ(LaneLayout(scene_, {.headerHeight = 0}).rows().size(), 3U);
-});
-    EXPECT_EQ(layout.rows()[1].lane, LaneId{2});
-    EXPECT_EQ(layout.rows()[1].laneKind, traces::LaneKind::Transfer);
-    EXPECT_EQ(layout.rows()[2].lane, LaneId{1});
-    EXPECT_LT(layout.rows()[1].height, layout.rows()[0].height);
 }
 
 TEST_F(Layout, FoldsThinLanesAway)
