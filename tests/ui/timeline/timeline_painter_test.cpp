@@ -140,10 +140,15 @@ TEST_P(Painting, OutlinesTheSelectedBlockAndItsHandOffs)
     EXPECT_GT(accent, 100);
     EXPECT_LT(changedElsewhere, 200);
     const Row* to = layout_.rowOf(0, LaneId{1});
-    bool arrow = false; // at the consumer's begin, half way down
-    for (int dx = -8; dx < 2; ++dx)
-        arrow |= image_.pixelColor(static_cast<int>(lanes.left()) + 100 + dx, static_cast<int>(lanes.top() + to->y + to->height / 2)) == theme_.arrow;
-    EXPECT_TRUE(arrow);
+    // It begins at once: a straight arrow, its head over the upper edge of the consumer's lane and nothing half way down.
+    const auto arrowAt = [&](double y) {
+        bool found = false;
+        for (int dx = -8; dx < 8; ++dx)
+            found |= image_.pixelColor(static_cast<int>(lanes.left()) + 100 + dx, static_cast<int>(lanes.top() + to->y + y)) == theme_.arrow;
+        return found;
+    };
+    EXPECT_TRUE(arrowAt(3));
+    EXPECT_FALSE(arrowAt(to->height / 2));
 }
 
 TEST_P(Painting, ShadesPauses)
