@@ -2,10 +2,11 @@
 #include "ui/window/file_controller.h"
 
 #include "engine/plan/plan_json.h"
+#include "traces/format/input_file.h"
 #include "traces/format/trace_file.h"
 #include "ui/bridge/text.h"
 #include "ui/export/timeline_export.h"
-#include "ui/window/workbench.h"
+#include "ui/lab/custom_schedule.h"
 
 #include <QFileInfo>
 
@@ -39,12 +40,48 @@ bool FileController::report(const Expected<void>& done, const QString& title, co
 bool FileController::mayDiscard()
 {
     if (!workbench_.document().modified()) return true;
-    switch (dialogs_.unsaved(workbench_.document().title())) {
+    switch (dialogs_.unsaved(tr("Save the changes of \"%1\"?").arg(workbench_.document().title()))) {
     case UnsavedAnswer::Save: return save();
     case UnsavedAnswer::Discard: return true;
     case UnsavedAnswer::Cancel: break;
     }
     return false;
+}
+
+FileController::Quit FileController::mayQuit()
+{
+    const bool plan = workbench_.document().modified();
+    const std::shared_ptr<const traces::Trace> run = workbench_.unsavedRun();
+    if (plan || run) {
+        const QString title = workbench_.document().title();
+        const QString label = workbench_.run().label();
+        const QString question = !run  ? tr("Save the changes of \"%1\"?").arg(title)
+                                 : plan ? tr("Save the changes of \"%1\", and the %2?").arg(title, label)
+                                        : tr("Save the %1?").arg(label);
+        const UnsavedAnswer answer = dialogs_.unsaved(question);
+        if (answer == UnsavedAnswer::Cancel) return Quit::No;
+        if (answer == UnsavedAnswer::Save) {
+            if (plan && !save()) return Quit::No;
+            if (run) {
+                const QString file = askForTraceFile();
+                return !file.isEmpty() && writeTraceTo(file, run) ? Quit::WhenWritten : Quit::No;
+            }
+        }
+    }
+    return mayClose() ? Quit::Yes : Quit::No;
+}
+
+bool FileController::openSchedule()
+{
+    const QString title = tr("Open schedule");
+    const QString file = dialogs_.openFile(title, tr("Schedules (*.csv *.txt *.schedule);;All files (*)"));
+    if (file.isEmpty()) return false;
+    Expected<std::string> text = traces::readWholeFile(fromQt(file));
+    if (!text.ok()) return report(text.error(), title, {});
+    Expected<engine::Plan> plan = withCustomSchedule(workbench_.document().plan(), std::move(text).value());
+    if (!plan.ok()) return report(plan.error().in(fromQt(file)), title, {});
+    workbench_.document().edit(std::move(plan).value(), tr("schedule from a file"));
+    return report({}, title, tr("The schedule is that of %1.").arg(file));
 }
 
 bool FileController::startFromPreset(const QString& name)
@@ -69,10 +106,10 @@ bool FileController::openTrace()
     return !file.isEmpty() && open(file, FileKind::Trace);
 }
 
-bool FileController::open(const QString& file, FileKind hint)
+bool FileController::open(const QString& file, FileKind hint, TracePlan itsPlan)
 {
     if (!QFileInfo::exists(file)) recent_.remove(file);
-    return fileKind(file, hint) == FileKind::Plan ? openPlanFile(file) : readTrace(file);
+    return fileKind(file, hint) == FileKind::Plan ? openPlanFile(file) : readTrace(file, itsPlan);
 }
 
 bool FileController::openPlanFile(const QString& file)
@@ -94,23 +131,23 @@ bool FileController::begin(Work kind, const QString& file, JobLane::Work job)
     return true;
 }
 
-bool FileController::readTrace(const QString& file)
+bool FileController::readTrace(const QString& file, TracePlan itsPlan)
 {
     if (workbench_.run().active()) return report(workbench_.whyNoOtherTrace(), tr("Open trace"), {});
-    return begin(Work::Read, file, [this, file](JobControl& control) -> JobLane::Delivery {
+    return begin(Work::Read, file, [this, file, itsPlan](JobControl& control) -> JobLane::Delivery {
         auto trace = std::make_shared<Expected<traces::Trace>>(traces::loadTrace(fromQt(file), [&control](double fraction) {
             control.report(fraction);
             return !control.cancelled();
         }));
-        return [this, file, trace] { showTrace(file, std::move(*trace)); };
+        return [this, file, trace, itsPlan] { showTrace(file, std::move(*trace), itsPlan); };
     });
 }
 
-void FileController::showTrace(const QString& file, Expected<traces::Trace> trace)
+void FileController::showTrace(const QString& file, Expected<traces::Trace> trace, TracePlan itsPlan)
 {
     const Expected<void> shown = trace.ok() ? workbench_.showTrace(std::move(trace).value(), file) : Expected<void>(trace.error());
     if (shown.ok()) recent_.add(file);
-    report(shown, tr("Open trace"), tr("Opened %1.").arg(file));
+    if (report(shown, tr("Open trace"), tr("Opened %1.").arg(file))) emit note(workbench_.meetTracePlan(itsPlan));
 }
 
 void FileController::cancel()
@@ -156,21 +193,28 @@ bool FileController::exportPicture(PictureExtent extent, const Theme& theme, con
     return writePicture(file, extent, theme, shown);
 }
 
-bool FileController::exportTrace()
+QString FileController::askForTraceFile()
 {
-    const QString file = dialogs_.saveFile(tr("Export the trace"),
+    return dialogs_.saveFile(tr("Export the trace"),
                                            tr("Chrome trace, for Perfetto (*.json);;Chrome trace, compressed (*.json.gz);;Table of actions "
                                               "(*.csv);;Stagecraft trace (*.strace)"),
                                            suggestedName(".json"));
-    if (file.isEmpty()) return false;
-    return writeTrace(file);
 }
 
-bool FileController::write(const QString& file, std::function<Expected<void>(JobControl&)> writing)
+bool FileController::exportTrace()
 {
-    return begin(Work::Write, file, [this, file, writing = std::move(writing)](JobControl& control) -> JobLane::Delivery {
-        const Expected<void> written = writing(control);
-        return [this, file, written] { report(written, tr("Export"), tr("Wrote %1.").arg(file)); };
+    const QString file = askForTraceFile();
+    return !file.isEmpty() && writeTrace(file);
+}
+
+bool FileController::write(const QString& file, std::function<Expected<void>(JobControl&)> writing, std::function<void()> written)
+{
+    return begin(Work::Write, file, [this, file, writing = std::move(writing), written = std::move(written)](JobControl& control) -> JobLane::Delivery {
+        const Expected<void> done = writing(control);
+        return [this, file, done, written] {
+            if (done.ok() && written) written();
+            report(done, tr("Export"), tr("Wrote %1.").arg(file));
+        };
     });
 }
 
@@ -207,12 +251,24 @@ bool FileController::writeTrace(const QString& file)
     const bool other = workbench_.other() && workbench_.view() != ViewKind::SimulatedOnly;
     const std::shared_ptr<const traces::Trace>& chosen = other ? workbench_.other() : workbench_.simulation().simulation().trace;
     if (!chosen) return report(Error{"there is no trace to write yet"}, tr("Export"), {});
-    return write(file, [trace = atRest(chosen), file](JobControl& control) {
-        return traces::saveTrace(*trace, fromQt(file), [&control](double fraction) {
-            control.report(fraction);
-            return !control.cancelled();
+    return writeTraceTo(file, chosen);
+}
+
+bool FileController::writeTraceTo(const QString& file, const std::shared_ptr<const traces::Trace>& trace)
+{
+    // What a run still adds is not in the file, and remains to be saved.
+    const bool whole = !(workbench_.run().active() && trace == workbench_.run().trace());
+    return write(
+        file,
+        [copy = atRest(trace), file](JobControl& control) {
+            return traces::saveTrace(*copy, fromQt(file), [&control](double fraction) {
+                control.report(fraction);
+                return !control.cancelled();
+            });
+        },
+        [this, trace, whole] {
+            if (whole) workbench_.markSaved(trace);
         });
-    });
 }
 
 } // namespace stagecraft::ui

@@ -10,6 +10,7 @@
 #include "ui/window/file_dialogs.h"
 #include "ui/window/file_kind.h"
 #include "ui/window/recent_files.h"
+#include "ui/window/workbench.h"
 
 #include "traces/base/expected.h"
 #include "traces/store/trace.h"
@@ -24,8 +25,6 @@ class QSettings;
 
 namespace stagecraft::ui {
 
-class Workbench;
-
 enum class PictureExtent { AsShown, Whole };
 
 class FileController : public QObject {
@@ -38,7 +37,11 @@ public:
 
     // False where the user wants to keep unsaved changes.
     bool mayDiscard();
+    // The window may close: asks once about all that would be lost, a plan's changes and a run.
+    enum class Quit { No, Yes, WhenWritten }; // WhenWritten: the run is being written; ask again when that has ended
+    Quit mayQuit();
 
+    bool openSchedule(); // a schedule that is written out, into the plan
     bool startFromPreset(const QString& name);
     bool openPlan();
     bool save();
@@ -47,7 +50,8 @@ public:
     // Traces are read, and everything is exported, beside the window, one at a time: these tell whether the work has begun;
     // note() or problem() tells how it ended.
     bool openTrace();
-    bool open(const QString& file, FileKind hint = FileKind::Trace); // a plan or a trace, by its content; a plan at once
+    // A plan or a trace, by its content; a plan at once.
+    bool open(const QString& file, FileKind hint = FileKind::Trace, TracePlan itsPlan = TracePlan::Take);
     bool exportPicture(PictureExtent extent, const Theme& theme, const ShownTimeline& shown);
     bool exportTrace(); // Chrome JSON, CSV, own journal
     // The same without asking for the file.
@@ -71,11 +75,14 @@ private:
 
     bool report(const traces::Expected<void>& done, const QString& title, const QString& noteIfDone);
     bool openPlanFile(const QString& file);
-    bool readTrace(const QString& file);
-    void showTrace(const QString& file, traces::Expected<traces::Trace> trace);
+    bool readTrace(const QString& file, TracePlan itsPlan);
+    void showTrace(const QString& file, traces::Expected<traces::Trace> trace, TracePlan itsPlan);
+    bool writeTraceTo(const QString& file, const std::shared_ptr<const traces::Trace>& trace);
+    QString askForTraceFile();
     // `job` runs in another thread.
     bool begin(Work kind, const QString& file, JobLane::Work job);
-    bool write(const QString& file, std::function<traces::Expected<void>(JobControl&)> writing);
+    // `written` is called in this thread when the file is there.
+    bool write(const QString& file, std::function<traces::Expected<void>(JobControl&)> writing, std::function<void()> written = {});
     [[nodiscard]] std::shared_ptr<const traces::Trace> atRest(const std::shared_ptr<const traces::Trace>& trace) const;
     [[nodiscard]] QString suggestedName(const QString& ending) const;
 

@@ -63,8 +63,8 @@ FileDialogs FileDialogs::ofWindow(QWidget* window)
     dialogs.saveFile = [window](const QString& title, const QString& filter, const QString& suggestion) {
         return askWhereToSave(window, title, filter, suggestion);
     };
-    dialogs.unsaved = [window](const QString& title) {
-        QMessageBox box(QMessageBox::Question, tr("Unsaved changes"), tr("Save the changes of \"%1\"?").arg(title),
+    dialogs.unsaved = [window](const QString& question) {
+        QMessageBox box(QMessageBox::Question, tr("Not saved yet"), question,
                         QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, window);
         box.setInformativeText(tr("Without saving they are lost."));
         box.setDefaultButton(QMessageBox::Save);

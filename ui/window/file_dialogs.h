@@ -18,7 +18,7 @@ struct FileDialogs {
     // none is typed, and a file that has the name already is asked about.
     std::function<QString(const QString& title, const QString& filter)> openFile;
     std::function<QString(const QString& title, const QString& filter, const QString& suggestion)> saveFile;
-    std::function<UnsavedAnswer(const QString& title)> unsaved;
+    std::function<UnsavedAnswer(const QString& question)> unsaved;
     std::function<void(const QString& title, const QString& text)> tellProblem;
     std::function<bool(const QString& doing)> giveUp; // a file that is being written when the window closes
 

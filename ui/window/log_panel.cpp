@@ -23,13 +23,26 @@ void LogPanel::setTheme(const Theme& theme)
 {
     theme_ = theme;
     const int at = verticalScrollBar()->value();
+    writeAnew();
+    verticalScrollBar()->setValue(at);
+}
+
+void LogPanel::setProblemsOnly(bool only)
+{
+    problemsOnly_ = only;
+    writeAnew();
+    verticalScrollBar()->setValue(verticalScrollBar()->maximum());
+}
+
+void LogPanel::writeAnew()
+{
     clear();
     for (const Entry& entry : entries_) append(entry);
-    verticalScrollBar()->setValue(at);
 }
 
 void LogPanel::append(const Entry& entry)
 {
+    if (problemsOnly_ && entry.level == Level::Note) return;
     const QColor colour = entry.level == Level::Problem   ? theme_.error
                           : entry.level == Level::Warning ? theme_.warning
                                                           : theme_.mutedText;

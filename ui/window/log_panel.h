@@ -24,6 +24,7 @@ public:
     void note(const QString& text) { say(Level::Note, text); }
     void warn(const QString& text) { say(Level::Warning, text); }
     void problem(const QString& text) { say(Level::Problem, text); }
+    void setProblemsOnly(bool only); // warnings count as problems here
     [[nodiscard]] int problemCount() const { return problems_; }
     QSize sizeHint() const override;
 
@@ -37,10 +38,12 @@ private:
         QString text;
     };
     void append(const Entry& entry);
+    void writeAnew();
 
     Theme theme_;
     std::deque<Entry> entries_; // to write them again in another theme's colours
     int problems_ = 0;
+    bool problemsOnly_ = false;
 };
 
 } // namespace stagecraft::ui

@@ -3,6 +3,7 @@
 
 #include "engine/plan/plan_json.h"
 #include "ui/bridge/text.h"
+#include "ui/lab/form.h"
 #include "ui/lab/lab_panel.h"
 #include "ui/lab/run_section.h"
 #include "ui/plots/loss_plot.h"
@@ -22,14 +23,19 @@
 #include "ui/window/window_style.h"
 
 #include <QApplication>
+#include <QCheckBox>
 #include <QCloseEvent>
 #include <QDockWidget>
 #include <QFileInfo>
+#include <QHBoxLayout>
 #include <QLabel>
+#include <QResizeEvent>
 #include <QSettings>
 #include <QSplitter>
 #include <QStatusBar>
 #include <QVBoxLayout>
+
+#include <utility>
 
 namespace stagecraft::ui {
 
@@ -43,7 +49,8 @@ constexpr const char* kCentreKey = "window/centre";
 constexpr const char* kFoldedKey = "window/folded";
 constexpr const char* kThemeKey = "theme";
 constexpr const char* kCommandKey = "engineCommand";
-constexpr int kStateVersion = 1; // of the docks; raise when they change
+constexpr int kStateVersion = 2; // of the docks; raise when they change
+constexpr int kNarrow = 1400; // below it one column on the right has to do, as tabs
 const QList<int> kCentreShares{3, 1}; // timeline, memory
 
 // As a sentence: messages end with or without a stop of their own.
@@ -143,7 +150,15 @@ void MainWindow::buildDocks()
     labDock_ = addDock(tr("Lab"), "labDock", lab_, Qt::LeftDockWidgetArea);
     selectionDock_ = addDock(tr("Selection"), "selectionDock", selection_, Qt::RightDockWidgetArea);
     figuresDock_ = addDock(tr("Figures of the step"), "figuresDock", figures_, Qt::RightDockWidgetArea);
-    logDock_ = addDock(tr("Problems and log"), "logDock", log_, Qt::BottomDockWidgetArea);
+    problemsOnly_ = new QCheckBox(tr("Problems only"));
+    problemsOnly_->setObjectName("problemsOnly");
+    describe(*problemsOnly_, tr("Problems only"), tr("Shows what went wrong alone, without the notes that came after."));
+    auto* logBox = new QWidget;
+    auto* logLayout = new QHBoxLayout(logBox);
+    logLayout->setContentsMargins(0, 0, 6, 0);
+    logLayout->addWidget(log_, 1);
+    logLayout->addWidget(problemsOnly_, 0, Qt::AlignTop);
+    logDock_ = addDock(tr("Problems and log"), "logDock", logBox, Qt::BottomDockWidgetArea);
     lossDock_ = addDock(tr("Loss"), "lossDock", loss_, Qt::BottomDockWidgetArea);
     connect(loss_, &LossPlot::titleChanged, lossDock_, &QDockWidget::setWindowTitle);
     arrangeDocks();
@@ -159,17 +174,45 @@ void MainWindow::arrangeDocks()
     place(labDock_, Qt::LeftDockWidgetArea);
     place(figuresDock_, Qt::RightDockWidgetArea);
     place(selectionDock_, Qt::RightDockWidgetArea);
+    arrangeRightDocks();
     place(logDock_, Qt::BottomDockWidgetArea);
     place(lossDock_, Qt::BottomDockWidgetArea);
     splitDockWidget(logDock_, lossDock_, Qt::Horizontal);
     lossDock_->setVisible(workbench_->run().lastLoss().has_value()); // comes with the first loss
-    resizeDocks({labDock_, figuresDock_}, {320, 340}, Qt::Horizontal); // less cuts off the lab's tables
-    resizeDocks({figuresDock_, selectionDock_}, {470, 190}, Qt::Vertical);
+    resizeDocks({labDock_}, {320}, Qt::Horizontal); // less cuts off the lab's tables
     resizeDocks({logDock_}, {90}, Qt::Vertical);
     lab_->setFoldedSections({});
     QList<int> heights;
     for (const int share : kCentreShares) heights << share * centre_->height();
     centre_->setSizes(heights); // they are made to fit
+}
+
+bool MainWindow::rightDocksTabbed() const { return tabifiedDockWidgets(figuresDock_).contains(selectionDock_); }
+
+void MainWindow::arrangeRightDocks()
+{
+    if (width() < kNarrow) {
+        tabifyDockWidget(figuresDock_, selectionDock_);
+        figuresDock_->raise();
+    } else {
+        // out of the tabs, if they are: a dock that is split off one stays among them
+        addDockWidget(Qt::RightDockWidgetArea, selectionDock_);
+        splitDockWidget(figuresDock_, selectionDock_, Qt::Vertical);
+        resizeDocks({figuresDock_, selectionDock_}, {470, 190}, Qt::Vertical);
+    }
+    resizeDocks({figuresDock_}, {width() < kNarrow ? 340 : 420}, Qt::Horizontal);
+}
+
+void MainWindow::resizeEvent(QResizeEvent* event)
+{
+    QMainWindow::resizeEvent(event);
+    const bool narrowBefore = event->oldSize().width() < kNarrow;
+    const bool narrow = event->size().width() < kNarrow;
+    const bool restored = !event->oldSize().isValid() && settings_.contains(kStateKey);
+    if (!figuresDock_ || narrow == narrowBefore || restored) return;
+    // Only what was arranged for the size before is arranged anew: not what the user put elsewhere.
+    const auto atHome = [this](QDockWidget* dock) { return !dock->isFloating() && dockWidgetArea(dock) == Qt::RightDockWidgetArea; };
+    if (atHome(figuresDock_) && atHome(selectionDock_) && rightDocksTabbed() == narrowBefore) arrangeRightDocks();
 }
 
 void MainWindow::buildStatusBar()
@@ -273,6 +316,10 @@ void MainWindow::connectActions()
         const traces::Expected<void> done = workbench_->useMeasuredCosts();
         if (!done.ok()) log_->problem(toQt(done.error().message));
     });
+    on(actions_->useTracePlan, [this] {
+        const traces::Expected<void> done = workbench_->useTracePlan();
+        if (!done.ok()) log_->problem(toQt(done.error().message));
+    });
     on(actions_->cancelWork, [this] {
         workbench_->simulation().cancel();
         files_->cancel();
@@ -289,6 +336,8 @@ void MainWindow::connectActions()
     });
     on(actions_->about, [this] { showAbout(this); });
     on(actions_->aboutQt, [] { QApplication::aboutQt(); });
+    connect(lab_, &LabPanel::scheduleFileWanted, files_, &FileController::openSchedule);
+    connect(problemsOnly_, &QCheckBox::toggled, log_, &LogPanel::setProblemsOnly);
     connect(lab_, &LabPanel::presetChosen, this, [this](const QString& name) {
         if (!files_->startFromPreset(name)) emit workbench_->document().changed(); // the box goes back to what is
     });
@@ -368,6 +417,7 @@ void MainWindow::connectTimeline()
 void MainWindow::tellSelection(const TimelineItem& item)
 {
     selection_->showDetails(detailsOf(workbench_->scene(), item));
+    if (rightDocksTabbed()) (item.none() ? figuresDock_ : selectionDock_)->raise();
     if (item.none()) {
         memory_->setRank(std::nullopt);
         return;
@@ -424,6 +474,9 @@ void MainWindow::showFileWork()
     if (files_->busy() != fileWork_) {
         fileWork_ = files_->busy();
         refreshActions();
+        // queued: how the writing ended is told after that it did
+        if (!fileWork_ && std::exchange(closesWhenWritten_, false))
+            QMetaObject::invokeMethod(this, [this] { if (!workbench_->unsavedRun()) close(); }, Qt::QueuedConnection);
     }
     runBar_->refresh();
 }
@@ -455,6 +508,8 @@ void MainWindow::refreshActions()
     const bool mayPause = run.state() == SessionState::Running || run.state() == SessionState::Paused;
     WindowActions::setAvailable(*actions_->pause, mayPause, tr("Nothing runs that could be paused."));
     WindowActions::setAvailable(*actions_->stop, run.active(), tr("Nothing runs."));
+    const traces::Expected<engine::Plan> tracePlan = bench.tracePlan();
+    WindowActions::setAvailable(*actions_->useTracePlan, tracePlan.ok(), tracePlan.ok() ? QString() : toQt(tracePlan.error().message));
     const QString noCosts = bench.whyNoMeasuredCosts();
     WindowActions::setAvailable(*actions_->useMeasured, noCosts.isEmpty(), noCosts);
     WindowActions::setAvailable(*actions_->cancelWork, bench.simulation().busy() || files_->busy(),
@@ -502,7 +557,9 @@ void MainWindow::restore()
 
 void MainWindow::closeEvent(QCloseEvent* event)
 {
-    if (!files_->mayDiscard() || !files_->mayClose()) {
+    const FileController::Quit quit = files_->mayQuit();
+    closesWhenWritten_ = quit == FileController::Quit::WhenWritten;
+    if (quit != FileController::Quit::Yes) {
         event->ignore();
         return;
     }

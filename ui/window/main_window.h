@@ -12,7 +12,8 @@
 //   | problems and log                  | loss           |
 //   +------+---------------------------------+-----------+
 //
-// Closing it during a run ends the engine; it asks only for unsaved changes of the plan.
+// On a narrow screen selection and figures share one place as tabs. Closing it during a run ends the engine; it asks once
+// about what would be lost, changes of the plan and the newest run.
 #pragma once
 
 #include "ui/theme/theme.h"
@@ -24,6 +25,7 @@
 #include <memory>
 #include <optional>
 
+class QCheckBox;
 class QDockWidget;
 class QSettings;
 class QLabel;
@@ -69,6 +71,7 @@ public:
 
 protected:
     void closeEvent(QCloseEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
 
 private:
     QWidget* buildCentre();
@@ -76,6 +79,8 @@ private:
     void buildDocks();
     void buildStatusBar();
     void arrangeDocks();
+    void arrangeRightDocks();
+    [[nodiscard]] bool rightDocksTabbed() const;
     void connectActions();
     void connectWorkbench();
     void connectTimeline();
@@ -119,6 +124,8 @@ private:
     QDockWidget* lossDock_ = nullptr;
     QLabel* traceLabel_ = nullptr;
     QLabel* clockLabel_ = nullptr;
+    QCheckBox* problemsOnly_ = nullptr;
+    bool closesWhenWritten_ = false; // the run is being written, to be closed after
     int stepsSeen_ = 0; // of the run, to do things once a step
     bool fileWork_ = false; // as the actions know it
 };

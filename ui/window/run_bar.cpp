@@ -37,7 +37,7 @@ RunBar::RunBar(Workbench& workbench, const FileController& files, const WindowAc
     status_->setObjectName("runStatus");
     status_->setContentsMargins(8, 0, 8, 0);
     status_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
-    status_->setMinimumWidth(120);
+    status_->setMinimumWidth(40); // whole in its tooltip; the boxes beside it come first
     describe(*status_, tr("State of the run"), tr("What the run is doing."));
     addWidget(progress_);
     addWidget(status_);

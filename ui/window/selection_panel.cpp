@@ -8,7 +8,7 @@
 
 namespace stagecraft::ui {
 
-SelectionPanel::SelectionPanel(QWidget* parent) : QWidget(parent), title_(new QLabel), lines_(new QLabel)
+SelectionPanel::SelectionPanel(QWidget* parent) : QScrollArea(parent), title_(new QLabel), lines_(new QLabel)
 {
     QFont bold = title_->font();
     bold.setBold(true);
@@ -23,11 +23,16 @@ SelectionPanel::SelectionPanel(QWidget* parent) : QWidget(parent), title_(new QL
     lines_->setTextFormat(Qt::RichText);
     lines_->setAlignment(Qt::AlignTop | Qt::AlignLeft);
     makeSelectable(*lines_);
-    auto* layout = new QVBoxLayout(this);
+    setWidgetResizable(true);
+    setFrameShape(QFrame::NoFrame);
+    setAccessibleName(tr("Selection"));
+    auto* column = new QWidget;
+    auto* layout = new QVBoxLayout(column);
     layout->setContentsMargins(10, 8, 10, 8);
     layout->setSpacing(4);
     layout->addWidget(title_);
     layout->addWidget(lines_, 1);
+    setWidget(column);
     showDetails({});
 }
 

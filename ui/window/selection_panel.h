@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Details of the selected block or bubble; without one, how to select.
+// Details of the selected block or bubble; without one, how to select. Scrolls what does not fit.
 #pragma once
 
 #include "ui/timeline/item_details.h"
 
-#include <QWidget>
+#include <QScrollArea>
 
 class QLabel;
 
 namespace stagecraft::ui {
 
-class SelectionPanel : public QWidget {
+class SelectionPanel : public QScrollArea {
     Q_OBJECT
 public:
     explicit SelectionPanel(QWidget* parent = nullptr);

@@ -112,6 +112,7 @@ WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack)
     runMenu.addSeparator();
     useMeasured = add(runMenu, tr("&Use measured times"), QKeySequence(Qt::CTRL | Qt::Key_M),
                       tr("Takes the run's measured times over as the plan's costs and lays the new simulation over the run."));
+    useTracePlan = add(runMenu, tr("Use the trace's &plan"), {}, tr("Shows the plan that the measured or opened trace carries in the lab."));
     cancelWork = add(runMenu, tr("&Cancel simulation or file"), {},
                      tr("Gives up a long simulation, or a file that is being read or written; what was there before stays."));
     runMenu.addSeparator();
@@ -127,7 +128,7 @@ WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack)
         {open, "open"}, {save, "save"}, {saveAs, "saveAs"}, {openTrace, "openTrace"}, {closeTrace, "closeTrace"},
         {exportShown, "exportShown"}, {exportWhole, "exportWhole"}, {exportTrace, "exportTrace"}, {quit, "quit"},
         {undo, "undo"}, {redo, "redo"}, {fitAll, "fitAll"}, {follow, "follow"}, {light, "light"}, {dark, "dark"},
-        {cancelWork, "cancelWork"}, {run, "run"}, {pause, "pause"}, {stop, "stop"}, {useMeasured, "useMeasured"}, {keyboard, "keyboard"}};
+        {cancelWork, "cancelWork"}, {run, "run"}, {pause, "pause"}, {stop, "stop"}, {useMeasured, "useMeasured"}, {useTracePlan, "useTracePlan"}, {keyboard, "keyboard"}};
     for (const auto& [action, name] : names) action->setObjectName(name);
     for (QMenu* menu : bar.findChildren<QMenu*>()) menu->setToolTipsVisible(true);
 }

@@ -57,6 +57,7 @@ struct WindowActions {
     QAction* pause; // resumes as well
     QAction* stop;
     QAction* useMeasured;
+    QAction* useTracePlan;
     QAction* follow;
     QAction* cancelWork; // simulation, reading, writing
     QAction* engineCommand;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/window/workbench.h"
 
+#include "engine/plan/plan_json.h"
 #include "traces/format/trace_file.h"
 #include "ui/bridge/text.h"
 
@@ -86,7 +87,7 @@ QString Workbench::otherLabel() const
 void Workbench::keepRun()
 {
     std::erase_if(runs_, [](const KeptRun& run) { return run.trace->sliceCount() == 0; }); // it never came to anything
-    runs_.insert(runs_.begin(), {run_.trace(), run_.label()});
+    runs_.insert(runs_.begin(), {run_.trace(), run_.label(), false});
     if (runs_.size() > kMostRuns) {
         const QString oldest = runs_.back().label;
         runs_.pop_back();
@@ -101,6 +102,18 @@ void Workbench::showRun(std::size_t index)
     if (view_ != ViewKind::Overlaid) view_ = ViewKind::Stacked;
     setOther(runs_[index].trace, {});
     emit viewChanged();
+}
+
+std::shared_ptr<const traces::Trace> Workbench::unsavedRun() const
+{
+    if (runs_.empty() || runs_.front().saved || runs_.front().trace->sliceCount() == 0) return nullptr;
+    return runs_.front().trace;
+}
+
+void Workbench::markSaved(const std::shared_ptr<const traces::Trace>& trace)
+{
+    for (KeptRun& run : runs_)
+        if (run.trace == trace) run.saved = true;
 }
 
 Expected<void> Workbench::startRun() { return run_.start(document_.plan()); }
@@ -127,6 +140,37 @@ Expected<void> Workbench::openTrace(const QString& file)
     return showTrace(std::move(trace).value(), file);
 }
 
+Expected<engine::Plan> Workbench::tracePlan() const
+{
+    if (!other_) return Error{fromQt(tr("There is only the simulated trace."))};
+    if (other_->info.planJson.empty()) return Error{fromQt(tr("The trace carries no plan."))};
+    if (!readPlan_ || readJson_ != other_->info.planJson) {
+        readJson_ = other_->info.planJson;
+        readPlan_ = engine::readPlan(readJson_);
+    }
+    if (!readPlan_->ok()) return readPlan_->error().in(fromQt(tr("The plan in the trace cannot be used")));
+    if (readPlan_->value() == document_.plan()) return Error{fromQt(tr("The lab shows the trace's plan already."))};
+    return readPlan_->value();
+}
+
+Expected<void> Workbench::useTracePlan()
+{
+    Expected<engine::Plan> plan = tracePlan();
+    if (!plan.ok()) return plan.error();
+    document_.edit(std::move(plan).value(), tr("the trace's plan"));
+    return {};
+}
+
+QString Workbench::meetTracePlan(TracePlan itsPlan)
+{
+    Expected<engine::Plan> plan = tracePlan();
+    if (!plan.ok()) return toQt(plan.error().message);
+    if (itsPlan == TracePlan::Offer || document_.modified())
+        return tr("The trace carries another plan than the lab's; Run > Use the trace's plan takes it over.");
+    document_.startFrom(std::move(plan).value());
+    return tr("The lab has taken over the plan that the trace carries: %1.").arg(document_.title());
+}
+
 void Workbench::closeOther()
 {
     if (!other_ || run_.active()) return;
@@ -149,7 +193,7 @@ Expected<void> Workbench::useMeasuredCosts()
     if (!obstacle.isEmpty()) return Error{fromQt(obstacle)};
     Expected<engine::Plan> plan = withMeasuredCosts(document_.plan(), run_.plan(), *run_.result(), run_.label());
     if (!plan.ok()) return plan.error();
-    document_.edit(std::move(plan).value(), tr("measured costs"), "measured");
+    document_.edit(std::move(plan).value(), tr("measured costs"));
     if (otherIsRun()) setView(ViewKind::Overlaid);
     return {};
 }

@@ -17,6 +17,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace stagecraft::ui {
@@ -26,7 +27,11 @@ enum class ViewKind : std::uint8_t { Stacked, Overlaid, SimulatedOnly, OtherOnly
 struct KeptRun {
     std::shared_ptr<const traces::Trace> trace;
     QString label; // RunController::label()
+    bool saved = false;
 };
+
+// Whether the plan in an opened trace takes the place of the lab's, where that has nothing to lose.
+enum class TracePlan : std::uint8_t { Take, Offer };
 
 class Workbench : public QObject {
     Q_OBJECT
@@ -51,6 +56,9 @@ public:
     static constexpr std::size_t kMostRuns = 5;
     [[nodiscard]] const std::vector<KeptRun>& runs() const { return runs_; }
     void showRun(std::size_t index); // into runs(); nothing while a run goes on
+    // The newest run, where it has anything that no file has.
+    [[nodiscard]] std::shared_ptr<const traces::Trace> unsavedRun() const;
+    void markSaved(const std::shared_ptr<const traces::Trace>& trace);
 
     [[nodiscard]] ViewKind view() const { return view_; }
     void setView(ViewKind view);
@@ -67,6 +75,13 @@ public:
     traces::Expected<void> openTrace(const QString& file); // reads it here and now, which may take long
     [[nodiscard]] traces::Expected<void> whyNoOtherTrace() const;
     void closeOther();
+
+    // The plan that the trace beside the simulated one carries, where it is another than the lab's; else an error that says why
+    // there is none to take over.
+    [[nodiscard]] traces::Expected<engine::Plan> tracePlan() const;
+    traces::Expected<void> useTracePlan(); // an edit that can be undone
+    // After a trace was opened; says for the log what became of its plan.
+    QString meetTracePlan(TracePlan itsPlan);
 
     // Why the last run's times cannot be taken over as costs; empty: they can.
     [[nodiscard]] QString whyNoMeasuredCosts() const;
@@ -92,6 +107,9 @@ private:
     QString otherFile_; // empty: of a run
     std::vector<KeptRun> runs_;
     QString obstacle_;
+    // What was read of other_'s plan, and from which text: it is asked for at every change of the lab.
+    mutable std::string readJson_;
+    mutable std::optional<traces::Expected<engine::Plan>> readPlan_;
     ViewKind view_ = ViewKind::Stacked;
     std::optional<int> simulatedSource_;
     std::optional<int> otherSource_;

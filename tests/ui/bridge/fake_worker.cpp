@@ -9,6 +9,7 @@
 //   many     beside all that a burst of 60,000 memory points
 //   flood    beside all that 50,000 lines on standard error, and one of a million characters
 //   late     all of it, and before the answer to the next start a memory point that belongs to this run
+#include "engine/plan/plan_json.h"
 #include "engine/session/session_message.h"
 #include "engine/simulate/simulate.h"
 #include "traces/format/journal.h"
@@ -47,6 +48,7 @@ traces::Trace measuredTrace(const engine::Plan& plan, const traces::Trace& simul
     trace.info = simulated.info;
     trace.info.label = plan.run.mode == engine::RunMode::Emulated ? traces::TraceLabel::Emulated : traces::TraceLabel::Measured;
     trace.info.clock = traces::ClockKind::Monotonic;
+    trace.info.planJson = engine::writePlan(plan);
     for (const traces::Lane& lane : simulated.lanes()) trace.addLane(lane.info());
     const traces::TimeNs length = simulated.extent().length() + 1000;
     for (int step = 0; step < plan.run.steps; ++step) {

@@ -109,6 +109,80 @@ TEST_F(FileControllerTest, AsksBeforeUnsavedChangesAreLost)
     EXPECT_TRUE(QFile::exists(chosen));
 }
 
+TEST_F(FileControllerTest, TakesThePlanOfAnOpenedTraceOver)
+{
+    const engine::Plan hello = bench.document().plan();
+    const QString trace = folder.filePath("hello.strace");
+    ASSERT_TRUE(done(files.writeTrace(trace)));
+    ASSERT_TRUE(files.startFromPreset("mlp"));
+    QSignalSpy note(&files, &FileController::note);
+    ASSERT_TRUE(done(files.open(trace)));
+    EXPECT_EQ(bench.document().plan(), hello);
+    EXPECT_FALSE(bench.document().modified());
+    EXPECT_TRUE(note.back().front().toString().contains("hello"));
+    EXPECT_FALSE(bench.tracePlan().ok()) << "it is the lab's already";
+}
+
+TEST_F(FileControllerTest, OffersThePlanOfATraceWhereTheLabHasUnsavedEdits)
+{
+    const engine::Plan hello = bench.document().plan();
+    const QString trace = folder.filePath("hello.strace");
+    ASSERT_TRUE(done(files.writeTrace(trace)));
+    edit();
+    const engine::Plan mine = bench.document().plan();
+    QSignalSpy note(&files, &FileController::note);
+    ASSERT_TRUE(done(files.open(trace)));
+    EXPECT_EQ(bench.document().plan(), mine);
+    EXPECT_TRUE(note.back().front().toString().contains("Use the trace's plan"));
+    ASSERT_TRUE(bench.useTracePlan().ok());
+    EXPECT_EQ(bench.document().plan(), hello);
+    bench.document().undoStack().undo();
+    EXPECT_EQ(bench.document().plan(), mine);
+
+    ASSERT_TRUE(files.startFromPreset("mlp") || answer == UnsavedAnswer::Cancel);
+    answer = UnsavedAnswer::Discard;
+    ASSERT_TRUE(files.startFromPreset("mlp"));
+    ASSERT_TRUE(done(files.open(trace, FileKind::Trace, TracePlan::Offer)));
+    EXPECT_EQ(bench.document().plan().name, "mlp") << "a plan that was asked for stays";
+}
+
+TEST_F(FileControllerTest, TellsWhyThePlanInATraceCannotBeUsed)
+{
+    traces::Trace strange = *bench.simulation().simulation().trace;
+    strange.info.planJson = R"({"stagecraft_plan": 99})";
+    ASSERT_TRUE(traces::saveTrace(strange, fromQt(folder.filePath("strange.strace"))).ok());
+    QSignalSpy note(&files, &FileController::note);
+    ASSERT_TRUE(done(files.open(folder.filePath("strange.strace"))));
+    EXPECT_EQ(bench.document().plan().name, "hello");
+    EXPECT_TRUE(told.isEmpty()) << "only a note in the log";
+    EXPECT_TRUE(note.back().front().toString().contains("99")) << note.back().front().toString().toStdString();
+}
+
+TEST_F(FileControllerTest, ReadsAScheduleThatIsWrittenOut)
+{
+    const auto write = [&](const char* text) {
+        chosen = folder.filePath("mine.csv");
+        QFile out(chosen);
+        ASSERT_TRUE(out.open(QIODevice::WriteOnly));
+        out.write(text);
+    };
+    const engine::Plan before = bench.document().plan();
+    write("0F0,0B0\n1F0,oops\n");
+    EXPECT_FALSE(files.openSchedule());
+    ASSERT_EQ(told.size(), 1);
+    EXPECT_TRUE(told.front().contains("mine.csv") && told.front().contains("line 2, cell 2")) << told.front().toStdString();
+    write("0F0,0B0\n1B0,1F0\n");
+    EXPECT_FALSE(files.openSchedule()) << "a backward before its forward";
+    EXPECT_EQ(bench.document().plan(), before);
+    write("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+    ASSERT_TRUE(files.openSchedule()) << told.back().toStdString();
+    EXPECT_EQ(bench.document().plan().pipeline.schedule, "custom");
+    EXPECT_EQ(bench.document().plan().pipeline.microbatches, 2);
+    EXPECT_EQ(bench.document().plan().model, before.model);
+    bench.document().undoStack().undo();
+    EXPECT_EQ(bench.document().plan(), before);
+}
+
 TEST_F(FileControllerTest, TellsWhyAFileCannotBeOpenedAndForgetsItsName)
 {
     const QString missing = folder.filePath("missing.plan.json");

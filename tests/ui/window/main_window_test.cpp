@@ -5,16 +5,19 @@
 #include "ui/window/main_window.h"
 
 #include "engine/plan/plan_json.h"
+#include "traces/format/trace_file.h"
 #include "ui/bridge/text.h"
 #include "ui/lab/fold_box.h"
 #include "ui/timeline/timeline_widget.h"
 #include "ui/window/figures_panel.h"
 #include "ui/window/keyboard_help.h"
 #include "ui/window/log_panel.h"
+#include "ui/window/selection_panel.h"
 #include "ui/window/window_actions.h"
 
 #include <QAbstractButton>
 #include <QApplication>
+#include <QCheckBox>
 #include <QComboBox>
 #include <QDockWidget>
 #include <QElapsedTimer>
@@ -23,6 +26,7 @@
 #include <QLineEdit>
 #include <QMenuBar>
 #include <QProgressBar>
+#include <QScrollBar>
 #include <QSettings>
 #include <QSignalSpy>
 #include <QSpinBox>
@@ -52,7 +56,8 @@ protected:
     {
         FileDialogs dialogs{.openFile = [this](const QString&, const QString&) { return chosen; },
                             .saveFile = [this](const QString&, const QString&, const QString&) { return chosen; },
-                            .unsaved = [this](const QString&) {
+                            .unsaved = [this](const QString& text) {
+                                question = text;
                                 ++asked;
                                 return answer;
                             },
@@ -119,6 +124,7 @@ protected:
     QString chosen;
     UnsavedAnswer answer = UnsavedAnswer::Cancel;
     int asked = 0;
+    QString question;
     QStringList told;
     std::unique_ptr<MainWindow> window;
 };
@@ -231,6 +237,7 @@ TEST_F(MainWindowTest, ClosesDuringARunWithoutHangOrOrphan)
     runUntil("hold", SessionState::Running);
     const qint64 worker = window->workbench().run().session().workerPid();
     ASSERT_GT(worker, 0);
+    answer = UnsavedAnswer::Discard;
     QElapsedTimer time;
     time.start();
     EXPECT_TRUE(window->close());
@@ -305,6 +312,125 @@ TEST_F(MainWindowTest, AsksForUnsavedChangesWhenItCloses)
     chosen = folder.filePath("closed.plan.json");
     EXPECT_TRUE(window->close());
     EXPECT_EQ(engine::loadPlan(fromQt(chosen)).value().pipeline.microbatches, 9);
+}
+
+TEST_F(MainWindowTest, AsksOnceAboutThePlanAndTheRunWhenItCloses)
+{
+    runUntil("hello", SessionState::Finished);
+    EXPECT_FALSE(window->close());
+    EXPECT_EQ(asked, 1);
+    EXPECT_TRUE(question.contains("run of hello")) << question.toStdString();
+    the<QSpinBox>("microbatches").setValue(9);
+    EXPECT_FALSE(window->close());
+    EXPECT_EQ(asked, 2);
+    EXPECT_TRUE(question.contains("changes of \"hello\"") && question.contains("run of hello")) << question.toStdString();
+    press(window->actions().undo);
+
+    answer = UnsavedAnswer::Save;
+    chosen = folder.filePath("closed.strace");
+    EXPECT_FALSE(window->close()) << "the run is written first, beside the window";
+    ASSERT_TRUE(QTest::qWaitFor([&] { return !window->isVisible(); }));
+    EXPECT_EQ(asked, 3) << "and then the window closes without another question";
+    EXPECT_EQ(traces::loadTrace(fromQt(chosen)).value().sliceCount(), window->workbench().run().trace()->sliceCount());
+}
+
+TEST_F(MainWindowTest, DoesNotAskAboutARunThatWasExported)
+{
+    runUntil("hello", SessionState::Finished);
+    chosen = folder.filePath("exported.json");
+    press(window->actions().exportTrace);
+    ASSERT_TRUE(QTest::qWaitFor([&] { return !window->files().busy(); }));
+    EXPECT_TRUE(window->close());
+    EXPECT_EQ(asked, 0);
+}
+
+TEST_F(MainWindowTest, StaysOpenWhereTheRunCannotBeWritten)
+{
+    runUntil("hello", SessionState::Finished);
+    answer = UnsavedAnswer::Save;
+    chosen = folder.filePath("no/such/folder.strace");
+    EXPECT_FALSE(window->close());
+    ASSERT_TRUE(QTest::qWaitFor([&] { return !window->files().busy(); }));
+    QCoreApplication::processEvents();
+    EXPECT_TRUE(window->isVisible());
+    EXPECT_EQ(told.size(), 1);
+}
+
+TEST_F(MainWindowTest, TakesThePlanOfARunOverAgain)
+{
+    runUntil("hello", SessionState::Finished);
+    if (window->workbench().run().trace()->info.planJson.empty()) GTEST_FAIL() << "a run's trace carries its plan";
+    const engine::Plan ran = window->workbench().document().plan();
+    EXPECT_FALSE(window->actions().useTracePlan->isEnabled());
+    the<QSpinBox>("microbatches").setValue(9);
+    press(window->actions().useTracePlan);
+    EXPECT_EQ(window->workbench().document().plan(), ran);
+}
+
+TEST_F(MainWindowTest, ShowsProblemsAlone)
+{
+    window->log().problem("it went wrong");
+    for (int i = 0; i < 30; ++i) window->log().note("all is well");
+    the<QCheckBox>("problemsOnly").setChecked(true);
+    EXPECT_TRUE(window->log().toPlainText().contains("it went wrong"));
+    EXPECT_FALSE(window->log().toPlainText().contains("all is well"));
+    window->log().note("still well");
+    EXPECT_FALSE(window->log().toPlainText().contains("still well"));
+    the<QCheckBox>("problemsOnly").setChecked(false);
+    EXPECT_TRUE(window->log().toPlainText().contains("still well"));
+}
+
+TEST_F(MainWindowTest, PutsThePanelsOnTheRightIntoTabsOnANarrowScreen)
+{
+    auto& figures = the<QDockWidget>("figuresDock");
+    auto& selection = the<QDockWidget>("selectionDock");
+    const auto tabbed = [&] { return window->tabifiedDockWidgets(&figures).contains(&selection); };
+    window->resize(1280, 800);
+    QCoreApplication::processEvents();
+    EXPECT_TRUE(tabbed());
+    openPlan("hello", "hello");
+    window->timeline().selectNext();
+    EXPECT_FALSE(selection.visibleRegion().isEmpty()) << "what was asked for is in front";
+    window->timeline().clearSelection();
+    EXPECT_FALSE(figures.visibleRegion().isEmpty());
+    window->resize(1920, 1080);
+    QCoreApplication::processEvents();
+    EXPECT_FALSE(tabbed());
+    window->resize(1280, 800);
+    QCoreApplication::processEvents();
+    EXPECT_TRUE(tabbed());
+}
+
+TEST_F(MainWindowTest, KeepsTheViewInTheBarOnASmallScreen)
+{
+    openPlan("hello", "hello");
+    window->resize(800, 600);
+    the<QSpinBox>("microbatches").setValue(1'000'000); // is simulated beside the window: there is a button to cancel it
+    ASSERT_TRUE(QTest::qWaitFor([&] { return the<QToolButton>("cancelButton").isVisible(); }));
+    EXPECT_TRUE(the<QComboBox>("view").isVisible());
+    the<QToolButton>("cancelButton").click();
+}
+
+TEST_F(MainWindowTest, ScrollsASelectionThatDoesNotFit)
+{
+    SelectionPanel panel;
+    panel.resize(300, 80);
+    panel.show();
+    ItemDetails details;
+    details.title = "0F0";
+    for (int i = 0; i < 20; ++i) details.lines.push_back({"Name", "value"});
+    panel.showDetails(details);
+    QCoreApplication::processEvents();
+    EXPECT_GT(panel.verticalScrollBar()->maximum(), 0);
+}
+
+TEST_F(MainWindowTest, RefusesWhatTheCommandLineRefuses)
+{
+    openPlan("mlp", "mlp");
+    auto& partition = the<QLineEdit>("partition");
+    partition.selectAll();
+    QTest::keyClicks(&partition, "1, 2, 3, 9");
+    EXPECT_TRUE(the<QLabel>("banner").text().contains("15 layers")) << the<QLabel>("banner").text().toStdString();
 }
 
 TEST_F(MainWindowTest, KeepsThePlanWhenAnotherPresetIsNotWantedAfterAll)
