@@ -78,11 +78,14 @@ std::unique_ptr<QApplication> makeApplication(int& argc, char** argv)
 // A picture waits for the trace here; the window reads it beside itself, and tells in its log how that went.
 traces::Expected<void> openTrace(ui::MainWindow& window, const WindowCommand& command)
 {
+    const ui::TracePlan itsPlan = command.plan.isEmpty() ? ui::TracePlan::Take : ui::TracePlan::Offer;
     if (command.screenshot.isEmpty()) {
-        window.files().open(command.trace);
+        window.files().open(command.trace, ui::FileKind::Trace, itsPlan);
         return {};
     }
-    return window.workbench().openTrace(command.trace);
+    if (traces::Expected<void> opened = window.workbench().openTrace(command.trace); !opened.ok()) return opened;
+    window.log().note(window.workbench().meetTracePlan(itsPlan));
+    return {};
 }
 
 traces::Expected<void> openWhatIsNamed(ui::MainWindow& window, const WindowCommand& command)
@@ -95,7 +98,8 @@ traces::Expected<void> openWhatIsNamed(ui::MainWindow& window, const WindowComma
     if (!file) bench.document().startFrom(std::move(plan).value());
     else if (auto opened = bench.document().open(name); !opened.ok()) return opened;
     else window.files().recent().add(name);
-    window.log().note(file ? QObject::tr("Opened %1.").arg(name) : QObject::tr("New plan from the preset %1.").arg(name));
+    if (command.trace.isEmpty() || !command.plan.isEmpty())
+        window.log().note(file ? QObject::tr("Opened %1.").arg(name) : QObject::tr("New plan from the preset %1.").arg(name));
     return command.trace.isEmpty() ? traces::Expected<void>{} : openTrace(window, command);
 }
 

@@ -24,8 +24,12 @@ bool namesPreset(const QString& name)
 
 traces::Expected<engine::Plan> planOf(const QString& nameOrFile)
 {
-    if (!QFileInfo::exists(nameOrFile) && namesPreset(nameOrFile)) return engine::presetPlan(ui::fromQt(nameOrFile));
-    return engine::loadPlan(ui::fromQt(nameOrFile));
+    if (QFileInfo::exists(nameOrFile)) return engine::loadPlan(ui::fromQt(nameOrFile));
+    if (namesPreset(nameOrFile)) return engine::presetPlan(ui::fromQt(nameOrFile));
+    QStringList names;
+    for (const engine::PresetPlan& preset : engine::presetPlans()) names << ui::toQt(preset.name);
+    return traces::Error{ui::fromQt(QStringLiteral("'%1' is neither a plan file nor a preset; give a file that exists, or one of: %2")
+                                        .arg(nameOrFile, names.join(QStringLiteral(", "))))};
 }
 
 } // namespace stagecraft::desktop
