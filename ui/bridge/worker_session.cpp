@@ -139,6 +139,8 @@ void WorkerSession::takeRecords()
     for (Record& record : contents.records) {
         const auto* session = std::get_if<traces::SessionRecord>(&record);
         if (!session) {
+            // The engine puts what opens a trace before all else, its first state too.
+            awaitingRun_ = awaitingRun_ && !std::holds_alternative<traces::InfoRecord>(record);
             if (awaitingRun_) ++late;
             else ofTrace.push_back(std::move(record));
             continue;
@@ -148,7 +150,7 @@ void WorkerSession::takeRecords()
             emit workerSaid(tr("The worker sent a message that cannot be read: %1").arg(toQt(message.error().message)));
             continue;
         }
-        // The answer to a start is a state, or a failure where it is refused; what comes before is of the run before.
+        // Where no trace comes of it, the answer to a start is a state, or a failure; what comes before is of the run before.
         awaitingRun_ = awaitingRun_ && !std::holds_alternative<engine::StateMessage>(message.value()) &&
                        !std::holds_alternative<engine::FailureMessage>(message.value());
         if (awaitingRun_) continue;

@@ -14,6 +14,7 @@
 #include "engine/simulate/simulate.h"
 #include "traces/format/journal.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <iostream>
@@ -115,7 +116,6 @@ bool waitForResume(Stream& stream)
 
 void run(Stream& stream, const engine::Plan& plan)
 {
-    stream.state(SessionState::Preparing);
     std::fprintf(stderr, "fake worker runs %s\n", plan.name.c_str());
     const auto schedule = scheduleOf(plan);
     const auto costs = costsOf(plan);
@@ -123,6 +123,12 @@ void run(Stream& stream, const engine::Plan& plan)
     const traces::Trace simulated = engine::simulate(schedule.value(), costs.value()).value();
     const std::vector<traces::Record> all = traces::recordsOf(measuredTrace(plan, simulated));
     const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+    // As the engine does: what opens the trace, then the states.
+    const auto opened = std::find_if(all.begin(), middle, [](const traces::Record& record) {
+        return !std::holds_alternative<traces::InfoRecord>(record) && !std::holds_alternative<traces::LaneRecord>(record);
+    });
+    stream.records({all.begin(), opened});
+    stream.state(SessionState::Preparing);
     stream.state(SessionState::Running);
     stream.message(engine::ProgressMessage{"step 1 of " + std::to_string(plan.run.steps), 0.5});
     if (plan.name == "many")
@@ -131,7 +137,7 @@ void run(Stream& stream, const engine::Plan& plan)
         for (int i = 0; i < 50'000; ++i) std::fprintf(stderr, "line %d\n", i);
         std::fprintf(stderr, "%s\n", std::string(1'000'000, 'x').c_str());
     }
-    stream.records({all.begin(), middle});
+    stream.records({opened, middle});
     if (plan.name == "exit") {
         std::fprintf(stderr, "last words\n");
         std::exit(3);
