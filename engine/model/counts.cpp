@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/model/model.h"
 
+#include "traces/store/bounds.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +12,7 @@ namespace {
 
 constexpr double kFloatBytes = 4;
 constexpr double kTokenBytes = 8; // int64
-constexpr double kMostBytes = 0x1p60;
+constexpr auto kMostBytes = static_cast<double>(traces::kMostBytes);
 
 template <class... Visitors>
 struct Overloaded : Visitors... {

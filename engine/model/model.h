@@ -62,9 +62,9 @@ enum class Loss : std::uint8_t {
     CrossEntropy,     // int64 target (rows, sequence): the next token
 };
 
-// Data is made from the plan's seed: float inputs are N(0,1) of shape (rows, in); tokens are uniform of (rows, sequence).
 inline constexpr std::size_t kMostLayers = 4096;
 
+// Data is made from the plan's seed: float inputs are N(0,1) of shape (rows, in); tokens are uniform of (rows, sequence).
 struct ModelSpec {
     std::vector<Layer> layers; // expanded: a repeated layer stands here several times
     Loss loss = Loss::MeanSquaredError;
@@ -97,7 +97,8 @@ std::vector<std::int64_t> outputShape(const ModelSpec& model, int rows);
 using Partition = std::vector<int>;
 
 // Contiguous, with the largest sum of `weight` over a stage as small as possible; no stage is empty.
-// Linear partition by dynamic programming; among equal solutions later stages get more layers. An error where there are more stages than layers.
+// Linear partition by dynamic programming; among equal solutions later stages get more layers. An error where there are
+// more stages than layers.
 Expected<Partition> balancedPartition(const std::vector<double>& weight, int stages);
 
 } // namespace stagecraft::engine

@@ -3,6 +3,8 @@
 // From a plan to its cost table: times by the plan's source, sizes from the plan or else from the model.
 #include "engine/plan/plan.h"
 
+#include "traces/store/bounds.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,9 +14,8 @@
 namespace stagecraft::engine {
 namespace {
 
-// Times and sizes beyond these overflow sums over a schedule long before they mean anything.
+// Times beyond this overflow sums over a schedule long before they mean anything.
 constexpr double kMostTime = 1e15; // ns: eleven days for one action
-constexpr Bytes kMostBytes = Bytes{1} << 60;
 
 Expected<TimeNs> roundedTime(double ns, std::string_view what)
 {
@@ -32,8 +33,8 @@ Expected<void> checkSaid(const CostSpec& costs)
         if (Expected<TimeNs> rounded = roundedTime(static_cast<double>(time), name); !rounded.ok()) return rounded.error();
     const auto sizes = [](std::initializer_list<std::pair<std::string_view, Bytes>> said) -> Expected<void> {
         for (const auto& [name, bytes] : said)
-            if (bytes < 0 || bytes > kMostBytes)
-                return Error{fmt::format("costs: {} is {} bytes; 0 to {} is allowed", name, bytes, kMostBytes)};
+            if (bytes < 0 || bytes > traces::kMostBytes)
+                return Error{fmt::format("costs: {} is {} bytes; 0 to {} is allowed", name, bytes, traces::kMostBytes)};
         return {};
     };
     if (Expected<void> ok = sizes({{"activation_bytes", costs.activationBytes},

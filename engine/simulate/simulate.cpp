@@ -5,6 +5,7 @@
 #include "engine/schedule/milestones.h"
 #include "engine/schedule/validate.h"
 #include "engine/simulate/jitter.h"
+#include "traces/store/bounds.h"
 
 #include <fmt/format.h>
 
@@ -348,11 +349,12 @@ bool withinShape(const Schedule& schedule)
     return true;
 }
 
-// Times and sizes are int64: a step that could not be told in them is refused. The bounds are generous, one action after the
-// other and nothing ever freed.
+// A step that a trace could not hold is refused: whoever reads the file later would take it for damaged. The estimates are
+// generous, one action after the other and nothing ever freed.
 Expected<void> checkRange(const Schedule& schedule, const CostTable& costs)
 {
-    constexpr double kMost = 9e18;
+    constexpr auto kMostTime = static_cast<double>(traces::kMostTime);
+    constexpr auto kMostBytes = static_cast<double>(traces::kMostBytes);
     double longest = 0;
     double largest = 0;
     double standing = 0;
@@ -366,15 +368,17 @@ Expected<void> checkRange(const Schedule& schedule, const CostTable& costs)
     }
     const double actions = static_cast<double>(schedule.actionCount() + schedule.stageToRank.size());
     const double time = actions * (longest * (1 + 3 * costs.jitter) + static_cast<double>(costs.transfer));
-    if (!(time <= kMost))
+    if (!(time <= kMostTime))
         return Error{fmt::format("the step could take {:.3g} s, more than a clock of nanoseconds can tell ({:.3g} s); take shorter "
                                  "times or fewer micro-batches",
-                                 time / 1e9, kMost / 1e9)};
-    const double bytes = actions * largest + standing;
-    if (!(bytes <= kMost))
+                                 time / 1e9, kMostTime / 1e9)};
+    std::size_t ofARank = 0;
+    for (const std::vector<Action>& list : schedule.order) ofARank = std::max(ofARank, list.size());
+    const double bytes = static_cast<double>(ofARank) * largest + standing;
+    if (!(bytes <= kMostBytes))
         return Error{fmt::format("a rank could hold {:.3g} bytes, more than can be counted ({:.3g}); take smaller activations or fewer "
                                  "micro-batches",
-                                 bytes, kMost)};
+                                 bytes, kMostBytes)};
     return {};
 }
 

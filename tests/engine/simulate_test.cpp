@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit_costs.h"
 
+#include "traces/store/bounds.h"
+
 #include <gmock/gmock.h>
 
 #include <numeric>
@@ -265,6 +267,18 @@ TEST(Simulate, RefusesWhatItsClockOrItsByteCountsCannotTell)
     costs.transfer = 0;
     costs.stages[0].activationBytes = 2'000'000'000'000'000'000;
     EXPECT_THAT(engine::simulate(schedule, costs).error().message, ::testing::HasSubstr("smaller activations"));
+}
+
+// What could be simulated but not read again would be lost with its file.
+TEST(Simulate, RefusesWhatATraceCannotHold)
+{
+    const engine::Schedule schedule = made("1f1b", 2, 8);
+    engine::CostTable costs = slotCosts(2, kSlot, kSlot);
+    costs.transfer = traces::kMostTime / 16; // 34 actions and stages take that longer
+    EXPECT_FALSE(engine::simulate(schedule, costs).ok());
+    costs.transfer = 0;
+    costs.stages[0].weightBytes = 2 * traces::kMostBytes;
+    EXPECT_FALSE(engine::simulate(schedule, costs).ok());
 }
 
 TEST(Simulate, DrawsTheSameJitterForTheSameSeedWhateverTheSchedule)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bounds of what a trace may hold. Everything that reads a file or a pipe checks against them before it stores: sums and
-// differences of times and bytes then stay within int64, and a rank is a number that a view may have rows for. They are far
-// beyond any trace (a time of a century, a million ranks), so what exceeds them is damaged or hostile.
+// Bounds of what a trace may hold. Everything that reads a file or a pipe checks against them before it stores, and who
+// simulates keeps within them, so that the trace can be read again: sums and differences of times and bytes then stay within
+// int64, and a rank is a number that a view may have rows for. They are far beyond any trace (73 years, a million ranks), so
+// what exceeds them is damaged or hostile.
 //
 //   if (Expected<void> fits = checkBounds(slice); !fits.ok()) return fits;
 #pragma once
