@@ -32,10 +32,7 @@ int schedule(const Options& options)
 
     const std::string text = engine::toText(made.value());
     if (options.out.empty()) return print(text);
-    Expected<traces::OutputFile> file = traces::OutputFile::create(options.out);
-    if (!file.ok()) return failed(file.error());
-    file.value().write(text);
-    const Expected<void> written = file.value().commit();
+    const Expected<void> written = traces::writeWholeFile(options.out, text);
     return written.ok() ? kDone : failed(written.error());
 }
 

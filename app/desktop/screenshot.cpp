@@ -69,9 +69,8 @@ void Screenshot::take()
         fail(tr("%1: the picture could not be encoded as PNG.").arg(command_.screenshot));
         return;
     }
-    traces::Expected<traces::OutputFile> file = traces::OutputFile::create(ui::fromQt(command_.screenshot));
-    if (file.ok()) file.value().write({png.data().constData(), static_cast<std::size_t>(png.size())});
-    const traces::Expected<void> written = file.ok() ? file.value().commit() : traces::Expected<void>(file.error());
+    const traces::Expected<void> written =
+        traces::writeWholeFile(ui::fromQt(command_.screenshot), {png.data().constData(), static_cast<std::size_t>(png.size())});
     if (!written.ok()) {
         fail(ui::toQt(written.error().message));
         return;

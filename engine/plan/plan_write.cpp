@@ -136,10 +136,7 @@ Expected<Plan> loadPlan(const std::filesystem::path& file)
 
 Expected<void> savePlan(const Plan& plan, const std::filesystem::path& file)
 {
-    Expected<traces::OutputFile> created = traces::OutputFile::create(file);
-    if (!created.ok()) return created.error();
-    created.value().write(writePlan(plan));
-    return created.value().commit();
+    return traces::writeWholeFile(file, writePlan(plan));
 }
 
 } // namespace stagecraft::engine

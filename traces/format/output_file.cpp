@@ -148,4 +148,12 @@ void OutputFile::discard() noexcept
     temporary_.clear();
 }
 
+Expected<void> writeWholeFile(const std::filesystem::path& file, std::string_view bytes)
+{
+    Expected<OutputFile> created = OutputFile::create(file);
+    if (!created.ok()) return created.error();
+    created.value().write(bytes);
+    return created.value().commit();
+}
+
 } // namespace stagecraft::traces

@@ -44,6 +44,9 @@ private:
     std::string buffer_;
 };
 
+// All of it at once.
+Expected<void> writeWholeFile(const std::filesystem::path& file, std::string_view bytes);
+
 // "cannot write <file>: the disk is full; ..." for a value of errno.
 Error writeError(const std::filesystem::path& file, int error);
 // "cannot read <file>: it does not exist; ..."

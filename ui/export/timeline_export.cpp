@@ -92,10 +92,7 @@ Expected<QByteArray> pdf(TimelineSheet& sheet)
 
 Expected<void> write(const QByteArray& bytes, const QString& file)
 {
-    Expected<traces::OutputFile> target = traces::OutputFile::create(file.toStdString());
-    if (!target.ok()) return target.error();
-    target.value().write({bytes.constData(), static_cast<std::size_t>(bytes.size())});
-    return target.value().commit();
+    return traces::writeWholeFile(file.toStdString(), {bytes.constData(), static_cast<std::size_t>(bytes.size())});
 }
 
 } // namespace
