@@ -2,7 +2,6 @@
 #include "app/cli/overrides.h"
 
 #include "engine/schedule/schedule.h"
-#include "traces/format/input_file.h"
 
 #include <fmt/format.h>
 
@@ -209,19 +208,6 @@ bool namesScheduleFile(const Overrides& given)
     std::error_code ignored;
     return given.schedule && *given.schedule != "custom" && !engine::findFamily(*given.schedule) &&
            std::filesystem::exists(*given.schedule, ignored);
-}
-
-Expected<Plan> withScheduleFile(Plan plan, const std::string& file)
-{
-    Expected<std::string> text = traces::readWholeFile(file);
-    if (!text.ok()) return text.error();
-    const Expected<engine::Schedule> schedule = engine::parseSchedule(text.value());
-    if (!schedule.ok()) return schedule.error().in(file);
-    plan = engine::withShape(std::move(plan), schedule.value().ranks, schedule.value().chunks);
-    plan.pipeline.schedule = "custom";
-    plan.pipeline.microbatches = schedule.value().microbatches;
-    plan.pipeline.customSchedule = std::move(text).value();
-    return plan;
 }
 
 Expected<long long> parseWhole(std::string_view option, std::string_view text, long long least, long long most)

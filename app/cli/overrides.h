@@ -33,7 +33,6 @@ void addOverrides(CLI::App& verb, Overrides& overrides);
 // carried out is for checkPlan() and what follows to say.
 // Does --schedule name a file? openPlan() reads it: what is wrong inside is a failure, not wrong use.
 bool namesScheduleFile(const Overrides& overrides);
-Expected<engine::Plan> withScheduleFile(engine::Plan plan, const std::string& file);
 
 Expected<engine::Plan> withOverrides(engine::Plan plan, const Overrides& overrides);
 

@@ -12,7 +12,4 @@ namespace stagecraft::cli {
 // A file of that name wins over a preset. The empty text gives the default plan: forward 1 ms, backward 2 ms, no latency.
 Expected<engine::Plan> openPlan(const std::string& nameOrFile, const Overrides& overrides);
 
-// "hello, twelve-layers, ...": for messages and help.
-std::string presetNames();
-
 } // namespace stagecraft::cli

@@ -11,7 +11,6 @@
 namespace stagecraft::desktop {
 
 bool namesTrace(const QString& file); // by its content
-bool namesPreset(const QString& name);
 
 // A plan file, or the name of a preset where there is no such file.
 traces::Expected<engine::Plan> planOf(const QString& nameOrFile);

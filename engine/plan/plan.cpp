@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <numeric>
+#include <utility>
 
 namespace stagecraft::engine {
 
@@ -99,6 +100,18 @@ Plan withShape(Plan plan, int ranks, int chunks)
     plan.pipeline.chunks = chunks;
     if (plan.stages() != before) plan.costs.stageScale.clear();
     return withoutPartition(std::move(plan));
+}
+
+Expected<Plan> withCustomSchedule(Plan plan, std::string text)
+{
+    const Expected<Schedule> schedule = parseSchedule(text);
+    if (!schedule.ok()) return schedule.error();
+    plan = withShape(std::move(plan), schedule.value().ranks, schedule.value().chunks);
+    plan.pipeline.schedule = "custom";
+    plan.pipeline.microbatches = schedule.value().microbatches;
+    plan.pipeline.customSchedule = std::move(text);
+    if (const Expected<Schedule> sound = scheduleOf(plan); !sound.ok()) return sound.error();
+    return plan;
 }
 
 Plan withoutPartition(Plan plan)

@@ -111,6 +111,10 @@ Expected<CostTable> costsOf(const Plan& plan);
 // measured costs that no longer fit are dropped (source falls back to Model, or Assumed without a model).
 Plan withShape(Plan plan, int ranks, int chunks);
 
+// The plan with a schedule that is written out (engine/schedule/schedule.h): the text gives the order, and with it ranks,
+// chunks and micro-batches. An error names line and cell of what cannot be read, or what the schedule breaks.
+Expected<Plan> withCustomSchedule(Plan plan, std::string text);
+
 // A balanced partition instead of the plan's own, and without the costs that were measured for that one.
 Plan withoutPartition(Plan plan);
 

@@ -31,4 +31,7 @@ struct PresetPlan {
 const std::vector<PresetPlan>& presetPlans();
 Expected<Plan> presetPlan(std::string_view name);
 
+// A plan as a command line names it: a file, or a preset where there is no such file. An error lists the presets.
+Expected<Plan> planNamed(const std::string& nameOrFile);
+
 } // namespace stagecraft::engine

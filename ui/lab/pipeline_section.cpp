@@ -2,7 +2,6 @@
 #include "ui/lab/pipeline_section.h"
 
 #include "ui/bridge/text.h"
-#include "ui/lab/custom_schedule.h"
 #include "ui/lab/form.h"
 #include "ui/lab/schedule_text.h"
 

@@ -6,7 +6,6 @@
 #include "traces/format/trace_file.h"
 #include "ui/bridge/text.h"
 #include "ui/export/timeline_export.h"
-#include "ui/lab/custom_schedule.h"
 
 #include <QFileInfo>
 

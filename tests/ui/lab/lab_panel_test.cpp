@@ -4,7 +4,6 @@
 #include "ui/lab/lab_panel.h"
 
 #include "engine/plan/plan_json.h"
-#include "ui/lab/custom_schedule.h"
 #include "ui/lab/run_section.h"
 #include "ui/lab/stage_cost_model.h"
 
