@@ -3,12 +3,12 @@
 #include "app/cli/figures_text.h"
 #include "app/cli/trace_notes.h"
 #include "app/cli/verbs.h"
+#include "traces/analysis/finished_steps.h"
 #include "traces/format/trace_file.h"
 
 #include <fmt/format.h>
 
 #include <memory>
-#include <set>
 
 namespace stagecraft::cli {
 
@@ -19,28 +19,10 @@ struct Options {
     bool json = false;
 };
 
-// Steps whose end was recorded. A live run says the end of each; one that broke off leaves a step without it, whose figures
-// are those of a part.
-class Ends {
-public:
-    explicit Ends(const traces::Trace& trace)
-    {
-        using traces::TraceLabel;
-        const bool live = trace.info.label == TraceLabel::Measured || trace.info.label == TraceLabel::Emulated;
-        told_ = live || !trace.steps().empty();
-        for (const traces::StepSpan& step : trace.steps()) steps_.insert(step.step);
-    }
-    [[nodiscard]] bool incomplete(traces::Step step) const { return told_ && !steps_.contains(step); }
-
-private:
-    bool told_ = false;
-    std::set<traces::Step> steps_;
-};
-
-Json stepJson(const traces::Trace& trace, const traces::StepFigures& figures, const Ends& ends)
+Json stepJson(const traces::Trace& trace, const traces::StepFigures& figures, const traces::FinishedSteps& finished)
 {
     Json json{{"step", figures.step.value}};
-    if (ends.incomplete(figures.step)) json["incomplete"] = true;
+    if (!finished.contains(figures.step)) json["incomplete"] = true;
     json.update(figuresJson(trace.info, figures));
     return json;
 }
@@ -68,11 +50,11 @@ int analyze(const Options& options)
 
     std::string text = heading(file, trace);
     Json steps = Json::array();
-    const Ends ends(trace);
+    const traces::FinishedSteps finished(trace);
     for (const traces::StepFigures& figures : traces::allStepFigures(trace)) {
-        steps.push_back(stepJson(trace, figures, ends));
+        steps.push_back(stepJson(trace, figures, finished));
         text += fmt::format("\nstep {}{}\n{}", figures.step.value,
-                            ends.incomplete(figures.step) ? " (incomplete: it broke off, these are the figures of a part)" : "",
+                            finished.contains(figures.step) ? "" : " (incomplete: it broke off, these are the figures of a part)",
                             figuresText(figures));
     }
     if (steps.empty()) {

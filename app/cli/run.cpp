@@ -87,8 +87,8 @@ std::optional<traces::StepFigures> middleFigures(const traces::Trace& trace)
 
 std::string basisText(const traces::Trace& trace)
 {
-    const std::size_t counted = traces::countedSteps(trace.steps(), trace.pauses()).size();
-    return fmt::format("median of {}{}", counted, counted < trace.steps().size() ? ", the first left out" : "");
+    const std::size_t leftOut = traces::stepsLeftOut(trace.steps().size());
+    return fmt::format("median of {}{}", trace.steps().size() - leftOut, leftOut > 0 ? ", the first left out" : "");
 }
 
 Json resultJson(const engine::RunResult& result, const std::optional<traces::StepFigures>& figures)

@@ -70,7 +70,7 @@ TimeNs RunTotals::medianTransfer() const { return medianOfSeries(transferSeries_
 TimeNs RunTotals::medianOfSeries(std::size_t series) const
 {
     std::vector<TimeNs> values;
-    for (std::size_t i = steps_.size() - countedSteps(steps_, pauses_).size(); i < steps_.size(); ++i) {
+    for (std::size_t i = stepsLeftOut(steps_.size()); i < steps_.size(); ++i) {
         if (medians_[series][i]) values.push_back(*medians_[series][i]);
     }
     return values.empty() ? 0 : medianOf(std::move(values));

@@ -10,10 +10,9 @@ namespace stagecraft::traces {
 
 std::vector<StepTime> countedSteps(const std::vector<StepSpan>& steps, const std::vector<Interval>& pauses)
 {
-    constexpr std::size_t kEnoughToLeaveOneOut = 3;
     const Pauses paused(pauses);
     std::vector<StepTime> counted;
-    for (std::size_t i = steps.size() >= kEnoughToLeaveOneOut ? 1 : 0; i < steps.size(); ++i)
+    for (std::size_t i = stepsLeftOut(steps.size()); i < steps.size(); ++i)
         counted.push_back({steps[i].step, paused.running(steps[i].span)});
     return counted;
 }

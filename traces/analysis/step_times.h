@@ -21,6 +21,9 @@ struct StepTime {
     bool operator==(const StepTime&) const = default;
 };
 
+// How many of a run's first steps do not count.
+constexpr std::size_t stepsLeftOut(std::size_t steps) { return steps >= 3 ? 1 : 0; }
+
 std::vector<StepTime> countedSteps(const std::vector<StepSpan>& steps, const std::vector<Interval>& pauses);
 
 // Not for an empty list.

@@ -2,6 +2,7 @@
 #include "ui/export/timeline_sheet.h"
 
 #include "engine/plan/plan_json.h"
+#include "traces/analysis/step_times.h"
 #include "ui/timeline/legend_painter.h"
 #include "ui/timeline/time_ticks.h"
 
@@ -10,6 +11,7 @@
 #include <QPainter>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace stagecraft::ui {
@@ -89,19 +91,14 @@ const StepPlace* TimelineSheet::toldStep() const
     const StepTable& steps = scene_.steps(scene_.reference());
     if (options_.step) return steps.find(*options_.step);
     const TimeRange shown = range();
-    std::vector<const StepPlace*> seen;
+    std::vector<traces::StepTime> seen;
     for (const StepPlace& place : steps.all()) {
         const double begin = shown.at(place.span.begin + shift());
         const double end = shown.at(place.span.end + shift());
-        if (place.finished && end > 0 && begin < shown.length) seen.push_back(&place);
+        if (place.finished && end > 0 && begin < shown.length)
+            seen.push_back({place.step, place.span.length() - scene_.trace(scene_.reference()).pausedWithin(place.span)});
     }
-    if (seen.empty()) return nullptr;
-    const auto length = [&](const StepPlace* place) { return place->span.length() - scene_.trace(scene_.reference()).pausedWithin(place->span); };
-    const auto middle = seen.begin() + static_cast<std::ptrdiff_t>((seen.size() - 1) / 2);
-    std::nth_element(seen.begin(), middle, seen.end(), [&](const StepPlace* a, const StepPlace* b) {
-        return std::pair(length(a), a->step) < std::pair(length(b), b->step);
-    });
-    return *middle;
+    return seen.empty() ? nullptr : steps.find(traces::middleStep(std::move(seen)).step);
 }
 
 QString TimelineSheet::title() const

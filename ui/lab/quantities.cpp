@@ -104,6 +104,7 @@ Expected<double> parseFlopRate(std::string_view text)
 std::string showFlopRate(double flopsPerSecond) { return withPrefix(flopsPerSecond, "FLOP/s"); }
 std::string showFlops(double flops) { return withPrefix(flops, "FLOP"); }
 std::string showCount(double count) { return withPrefix(count, ""); }
+std::string showRate(double perSecond) { return withPrefix(perSecond, "/s"); }
 
 Expected<double> parsePositive(std::string_view text)
 {

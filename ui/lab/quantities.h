@@ -35,6 +35,7 @@ traces::Expected<double> parseFlopRate(std::string_view text);
 std::string showFlopRate(double flopsPerSecond);
 std::string showFlops(double flops); // "12.9 MFLOP"
 std::string showCount(double count); // "2.1 M"
+std::string showRate(double perSecond); // "81.51 k/s"
 
 // A positive number such as a learning rate.
 traces::Expected<double> parsePositive(std::string_view text);

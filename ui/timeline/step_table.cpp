@@ -45,13 +45,8 @@ StepTable::StepTable(const traces::Trace& trace, Growth growth)
     }
     places_.reserve(found.size());
     for (const auto& [step, place] : found) places_.push_back(place);
-    const std::vector<traces::StepSpan>& recorded = trace.steps();
-    const bool byRun = trace.info.label == traces::TraceLabel::Measured || trace.info.label == traces::TraceLabel::Emulated;
-    const bool silent = recorded.empty() && !byRun && growth == Growth::Closed;
-    std::vector<traces::Step> whole;
-    for (const traces::StepSpan& step : recorded) whole.push_back(step.step);
-    std::sort(whole.begin(), whole.end());
-    for (StepPlace& place : places_) place.finished = silent || std::binary_search(whole.begin(), whole.end(), place.step);
+    const traces::FinishedSteps finished(trace, growth);
+    for (StepPlace& place : places_) place.finished = finished.contains(place.step);
 }
 
 const StepPlace* StepTable::find(traces::Step step) const

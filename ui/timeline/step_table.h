@@ -3,6 +3,7 @@
 // Where the steps of a trace lie, found by binary search in its lanes: cheap enough to do anew whenever data arrives.
 #pragma once
 
+#include "traces/analysis/finished_steps.h"
 #include "traces/store/trace.h"
 
 #include <vector>
@@ -13,14 +14,12 @@ struct StepPlace {
     traces::Step step{};
     traces::Interval span; // first begin to last end, transfers included
     std::size_t slices = 0;
-    bool finished = false; // it is known to be whole
+    bool finished = false; // it is known to be whole (traces::FinishedSteps)
 
     bool operator==(const StepPlace&) const = default;
 };
 
-// A step is finished when the trace says so (Trace::steps), which a run does at the end of each. Of a trace that was not
-// recorded by a run and says nothing of its steps, all are taken for whole.
-enum class Growth : std::uint8_t { Closed, Growing };
+using traces::Growth;
 
 class StepTable {
 public:

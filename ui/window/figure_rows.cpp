@@ -3,6 +3,7 @@
 
 #include "engine/plan/plan_json.h"
 #include "ui/bridge/text.h"
+#include "ui/lab/quantities.h"
 #include "ui/window/closed_forms.h"
 
 #include <QCoreApplication>
@@ -40,18 +41,10 @@ traces::Bytes peakMemory(const StepFigures& figures)
 
 constexpr const char* kDash = "\u2013"; // nothing to tell: 0/0, or nothing recorded
 
-// "81.51 k/s"
 QString perSecond(double count, traces::TimeNs makespan)
 {
     if (makespan <= 0 || count <= 0) return QString::fromUtf8(kDash);
-    double rate = count * 1e9 / static_cast<double>(makespan);
-    QString prefix;
-    for (const char* larger : {"k", "M", "G", "T"}) {
-        if (rate < 1000) break;
-        rate /= 1000;
-        prefix = QString::fromLatin1(larger);
-    }
-    return number(rate) + QLatin1Char(' ') + prefix + tr("/s");
+    return toQt(showRate(count * 1e9 / static_cast<double>(makespan)));
 }
 
 // A share of the step; none of a step in which nothing took any time.
