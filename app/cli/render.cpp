@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/sibling.h"
 #include "app/cli/verbs.h"
+#include "traces/base/text.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -31,7 +30,7 @@ struct Options {
 
 bool isPicture(std::string name)
 {
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    name = traces::lowered(std::move(name));
     return name.ends_with(".png") || name.ends_with(".svg") || name.ends_with(".pdf");
 }
 

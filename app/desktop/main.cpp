@@ -6,6 +6,7 @@
 #include "app/desktop/screenshot.h"
 #include "app/desktop/sources.h"
 #include "app/keep_freed_memory.h"
+#include "traces/base/text.h"
 #include "ui/bridge/text.h"
 #include "ui/window/log_panel.h"
 #include "ui/window/main_window.h"
@@ -27,7 +28,7 @@ constexpr const char* kFirstPlan = "gpt-small"; // can be simulated and run on a
 
 std::string programName = "stagecraft"; // set once, at the start
 
-void tell(const std::string& text) { std::fprintf(stderr, "%s: %s\n", programName.c_str(), text.c_str()); }
+void tell(const std::string& text) { std::fprintf(stderr, "%s: %s\n", programName.c_str(), traces::harmless(text).c_str()); }
 
 int fail(const QString& text)
 {

@@ -18,7 +18,7 @@ Expected<std::shared_ptr<const traces::Trace>> traceOf(const QString& source, co
     if (namesTrace(source)) {
         Expected<traces::Trace> trace = traces::loadTrace(ui::fromQt(source));
         if (!trace.ok()) return trace.error();
-        for (const std::string& note : trace.value().notes()) tell(ui::fromQt(source) + ": " + note);
+        for (const std::string& caveat : traces::caveatsOf(trace.value())) tell(ui::fromQt(source) + ": " + caveat);
         return std::make_shared<const traces::Trace>(std::move(trace).value());
     }
     const Expected<engine::Plan> plan = planOf(source);

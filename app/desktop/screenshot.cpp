@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/desktop/screenshot.h"
 
+#include "traces/base/text.h"
 #include "traces/format/output_file.h"
 #include "ui/bridge/text.h"
 #include "ui/window/main_window.h"
@@ -81,7 +82,7 @@ void Screenshot::take()
 void Screenshot::fail(const QString& text)
 {
     done_ = true;
-    std::fprintf(stderr, "stagecraft: %s\n", qPrintable(text));
+    std::fprintf(stderr, "stagecraft: %s\n", traces::harmless(ui::fromQt(text)).c_str());
     QCoreApplication::exit(1);
 }
 

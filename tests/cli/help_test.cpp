@@ -2,7 +2,9 @@
 //
 // What the command line tells about itself and about the machine: help, list, doctor, bench.
 #include "tests/cli/expectations.h"
+#include "tests/traces/sample_trace.h"
 #include "tests/traces/temporary_folder.h"
+#include "traces/format/journal.h"
 
 #include <filesystem>
 #include <fstream>
@@ -201,6 +203,21 @@ TEST(Render, TellsThatATraceIsCutShort)
     EXPECT_EQ(rendered.exitCode, 0);
     EXPECT_NE(rendered.err, "");
     EXPECT_EQ(rendered.err, converted.err); // the same words
+}
+
+TEST(Render, TellsWhatConvertTellsOfATrace)
+{
+    const traces::test::TemporaryFolder folder;
+    traces::Trace trace = traces::test::sample();
+    trace.addNote("cleared\x1b[2J"); // a terminal must not obey
+    trace.addLostEvents(7);
+    ASSERT_TRUE(traces::saveJournal(trace, folder.file("a.strace")).ok());
+    const Output converted = stagecraft({"convert", folder.file("a.strace"), folder.file("a.json")});
+    const Output rendered = stagecraft({"render", folder.file("a.strace"), folder.file("a.svg")});
+    EXPECT_EQ(rendered.err, converted.err);
+    EXPECT_THAT(rendered.err, HasSubstr("10 events were lost"));
+    EXPECT_THAT(rendered.err, HasSubstr("\\x1b[2J"));
+    EXPECT_THAT(rendered.err, testing::Not(HasSubstr("\x1b")));
 }
 
 TEST(Screenshot, RefusesWhatItCannotDraw)

@@ -17,6 +17,21 @@ using traces::test::slurp;
 using traces::test::spill;
 using traces::test::TemporaryFolder;
 
+// What a file says must not reach a terminal as a command.
+TEST(Trace, ShowsControlCharactersOfItsNotes)
+{
+    const TemporaryFolder folder;
+    traces::Trace trace;
+    trace.addNote("cleared\x1b[2J");
+    ASSERT_TRUE(traces::saveJournal(trace, folder.file("note.strace")).ok());
+    spill(folder.file("bad.schedule"), "0F0,\x1b[2J\n");
+    for (const Output& output : {stagecraft({"convert", folder.file("note.strace"), folder.file("note.json")}),
+                                 stagecraft({"validate", folder.file("bad.schedule")})}) {
+        EXPECT_THAT(output.err, HasSubstr("\\x1b[2J"));
+        EXPECT_THAT(output.err, testing::Not(HasSubstr("\x1b")));
+    }
+}
+
 class ReadableFormat : public testing::TestWithParam<const char*> {};
 
 TEST_P(ReadableFormat, KeepsTheFigures)

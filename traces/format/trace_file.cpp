@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/format/trace_file.h"
 
+#include "traces/base/text.h"
 #include "traces/format/chrome_json.h"
 #include "traces/format/csv.h"
 #include "traces/format/gzip.h"
@@ -8,7 +9,6 @@
 #include "traces/format/output_file.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 #include <string>
 
@@ -80,9 +80,7 @@ Expected<Trace> loadJson(const std::filesystem::path& file, const FileWatch& wat
 
 std::optional<TraceForm> traceFormOf(const std::filesystem::path& file)
 {
-    std::string name = file.filename().string();
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::string name = lowered(file.filename().string());
     for (std::size_t i = 0; i < kTraceExtensions.size(); ++i)
         if (name.size() > kTraceExtensions[i].size() && name.ends_with(kTraceExtensions[i])) return static_cast<TraceForm>(i);
     return std::nullopt;

@@ -175,4 +175,12 @@ TimeNs Trace::pausedWithin(Interval interval) const
     return paused;
 }
 
+std::vector<std::string> caveatsOf(const Trace& trace)
+{
+    std::vector<std::string> caveats;
+    if (trace.lostEvents() > 0) caveats.push_back(std::to_string(trace.lostEvents()) + " events were lost while it was recorded");
+    caveats.insert(caveats.end(), trace.notes().begin(), trace.notes().end());
+    return caveats;
+}
+
 } // namespace stagecraft::traces

@@ -173,4 +173,7 @@ private:
     std::int64_t lostEvents_ = 0;
 };
 
+// What whoever uses the trace must know of it, a sentence each: its notes, and how many events were lost.
+std::vector<std::string> caveatsOf(const Trace& trace);
+
 } // namespace stagecraft::traces
