@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/window/main_window.h"
 
-#include "engine/plan/plan_json.h"
 #include "ui/bridge/text.h"
 #include "ui/lab/form.h"
 #include "ui/lab/lab_panel.h"
 #include "ui/lab/run_section.h"
 #include "ui/plots/loss_plot.h"
 #include "ui/plots/memory_plot.h"
+#include "ui/timeline/item_details.h"
 #include "ui/timeline/overview_strip.h"
 #include "ui/timeline/timeline_legend.h"
 #include "ui/timeline/timeline_widget.h"
 #include "ui/window/about_dialog.h"
 #include "ui/window/figures_panel.h"
 #include "ui/window/icons.h"
-#include "ui/timeline/item_details.h"
 #include "ui/window/keyboard_help.h"
 #include "ui/window/log_panel.h"
 #include "ui/window/run_bar.h"
 #include "ui/window/selection_panel.h"
 #include "ui/window/window_actions.h"
+#include "ui/window/window_menus.h"
 #include "ui/window/window_style.h"
 
 #include <QApplication>
 #include <QCheckBox>
 #include <QCloseEvent>
 #include <QDockWidget>
-#include <QFileInfo>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QResizeEvent>
@@ -73,13 +72,11 @@ MainWindow::MainWindow(QSettings& settings, const WindowOptions& options)
     setCentralWidget(buildCentre());
     buildDocks();
     buildStatusBar();
-    fillPresetMenu();
-    fillRecentMenu();
+    new WindowMenus(*actions_, *files_, *workbench_, this);
     connectActions();
     connectWorkbench();
     connectTimeline();
 
-    fillRunsMenu();
     const bool darkKept = settings_.value(kThemeKey).toString() == themeText(ThemeKind::Dark);
     setTheme(options.theme.value_or(darkKept ? ThemeKind::Dark : ThemeKind::Light));
     lab_->runSection().setEngineCommand(settings_.value(kCommandKey).toString());
@@ -229,50 +226,6 @@ void MainWindow::buildStatusBar()
     statusBar()->addPermanentWidget(clockLabel_);
 }
 
-void MainWindow::fillPresetMenu()
-{
-    for (const engine::PresetPlan& preset : engine::presetPlans()) {
-        QAction* action = actions_->presetMenu->addAction(toQt(preset.name));
-        const traces::Expected<engine::Plan> plan = engine::readPlan(preset.json);
-        WindowActions::explain(*action, plan.ok() ? toQt(plan.value().description) : toQt(plan.error().message));
-        connect(action, &QAction::triggered, this, [this, name = toQt(preset.name)] { files_->startFromPreset(name); });
-    }
-}
-
-void MainWindow::fillRecentMenu()
-{
-    QMenu& menu = *actions_->recentMenu;
-    menu.clear();
-    for (const QString& file : files_->recent().files()) {
-        QAction* action = menu.addAction(QFileInfo(file).fileName());
-        WindowActions::explain(*action, file);
-        connect(action, &QAction::triggered, this, [this, file] { files_->open(file); }, Qt::QueuedConnection);
-    }
-    menu.setEnabled(!menu.isEmpty());
-    if (menu.isEmpty()) return;
-    menu.addSeparator();
-    QAction* clear = menu.addAction(tr("&Clear list"));
-    WindowActions::explain(*clear, tr("Forgets these names; the files stay."));
-    connect(clear, &QAction::triggered, this, [this] { files_->recent().clear(); }, Qt::QueuedConnection);
-}
-
-void MainWindow::fillRunsMenu()
-{
-    QMenu& menu = *actions_->runsMenu;
-    menu.clear();
-    const std::vector<KeptRun>& runs = workbench_->runs();
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-        QAction* action = menu.addAction(runs[i].label);
-        action->setCheckable(true);
-        action->setChecked(runs[i].trace == workbench_->other());
-        action->setEnabled(!workbench_->run().active());
-        WindowActions::explain(*action, tr("Shows the trace of this run beside the simulated one."));
-        // queued: the menu is filled anew by what this changes
-        connect(action, &QAction::triggered, this, [this, i] { workbench_->showRun(i); }, Qt::QueuedConnection);
-    }
-    menu.setEnabled(!runs.empty());
-}
-
 void MainWindow::connectActions()
 {
     const auto on = [this](QAction* action, auto&& work) { connect(action, &QAction::triggered, this, work); };
@@ -359,8 +312,6 @@ void MainWindow::connectWorkbench()
     connect(&bench, &Workbench::viewChanged, this, &MainWindow::refreshFigures);
     connect(&bench, &Workbench::otherChanged, this, &MainWindow::refreshActions);
     connect(&bench, &Workbench::otherChanged, this, &MainWindow::refreshFigures);
-    connect(&bench, &Workbench::otherChanged, this, &MainWindow::fillRunsMenu);
-    connect(&bench, &Workbench::runsChanged, this, &MainWindow::fillRunsMenu);
     connect(&bench, &Workbench::runDropped, this, [this](const QString& label) {
         log_->note(tr("No longer kept, for only the last %1 runs are: %2.").arg(Workbench::kMostRuns).arg(label));
     });
@@ -391,7 +342,6 @@ void MainWindow::connectWorkbench()
     connect(files_, &FileController::note, log_, &LogPanel::note);
     connect(files_, &FileController::problem, log_, &LogPanel::problem);
     connect(files_, &FileController::workChanged, this, &MainWindow::showFileWork);
-    connect(&files_->recent(), &RecentFiles::changed, this, &MainWindow::fillRecentMenu);
     connect(log_, &LogPanel::problemsChanged, this,
             [this](int count) { logDock_->setWindowTitle(tr("Problems and log (%n)", nullptr, count)); });
 }
@@ -465,7 +415,6 @@ void MainWindow::showRunState()
     }
     actions_->pause->setText(state == SessionState::Paused ? tr("Res&ume") : tr("&Pause"));
     actions_->stop->setText(state == SessionState::Stopping ? tr("Force &stop") : tr("&Stop"));
-    fillRunsMenu();
     refreshActions();
 }
 

@@ -84,9 +84,6 @@ private:
     void connectActions();
     void connectWorkbench();
     void connectTimeline();
-    void fillPresetMenu();
-    void fillRecentMenu();
-    void fillRunsMenu();
     void restore();
 
     void showTitle();
