@@ -169,21 +169,32 @@ public:
     mutable std::atomic<int> looks{0};
 };
 
-// Rank 1 is turned away at once, rank 0 acts for long after that: rank 1 is not idle meanwhile but paused.
-TEST(RunControl, CountsAsPausedFromTheFirstRankThatIsTurnedAway)
-{
+// Two ranks and a pause: rank 0 acts, rank 1 is turned away at once, and a millisecond goes by.
+class TurnedAway : public testing::Test {
+protected:
+    TurnedAway()
+    {
+        EXPECT_TRUE(control.enter(Rank{0}));
+        control.pause();
+        turnedAway = std::jthread([this] {
+            control.enter(Rank{1});
+            control.leave();
+        });
+        clock.waitForLooks(1);
+        clock.inner.advance(1'000'000);
+        controller = std::jthread([this] { control.superviseRanks(); });
+    }
+
     WatchedClock clock;
     Ear ear;
-    RunControl control(2, clock, ear.listener());
-    ASSERT_TRUE(control.enter(Rank{0}));
-    control.pause();
-    std::jthread turnedAway([&] {
-        control.enter(Rank{1});
-        control.leave();
-    });
-    clock.waitForLooks(1);
-    clock.inner.advance(1'000'000); // rank 0's action goes on for so long
-    std::jthread controller([&] { control.superviseRanks(); });
+    RunControl control{2, clock, ear.listener()};
+    std::jthread turnedAway;
+    std::jthread controller;
+};
+
+// Rank 1 is turned away at once, rank 0 acts for long after that: rank 1 is not idle meanwhile but paused.
+TEST_F(TurnedAway, CountsAsPausedFromThen)
+{
     control.rest(Rank{0});
     ear.waitForStates(1);
     control.resume();
@@ -195,20 +206,8 @@ TEST(RunControl, CountsAsPausedFromTheFirstRankThatIsTurnedAway)
     EXPECT_GE(ear.pauses[0].length(), 1'000'000);
 }
 
-TEST(RunControl, RecordsAlsoAPauseThatWasTakenBackBeforeAllRested)
+TEST_F(TurnedAway, HasItsPauseRecordedAlsoWhereThatWasTakenBackBeforeAllRested)
 {
-    WatchedClock clock;
-    Ear ear;
-    RunControl control(2, clock, ear.listener());
-    ASSERT_TRUE(control.enter(Rank{0}));
-    control.pause();
-    std::jthread turnedAway([&] {
-        control.enter(Rank{1});
-        control.leave();
-    });
-    clock.waitForLooks(1);
-    clock.inner.advance(1'000'000);
-    std::jthread controller([&] { control.superviseRanks(); });
     control.resume();
     turnedAway.join(); // let through, though rank 0 never rested
     control.leave();

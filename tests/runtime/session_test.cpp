@@ -30,6 +30,20 @@ bool heard(const Outcome& outcome, SessionState state)
     return std::find(outcome.states.begin(), outcome.states.end(), state) != outcome.states.end();
 }
 
+void pause(engine::Session& session, Outcome& outcome)
+{
+    session.pause();
+    follow(session, outcome, [&] { return heard(outcome, SessionState::Paused); });
+}
+
+// A run that has ended a step, and is paused.
+void pauseAfterAStep(engine::Session& session, const Plan& plan, Outcome& outcome)
+{
+    ASSERT_TRUE(session.start(plan).ok());
+    follow(session, outcome, [&] { return !outcome.trace.steps().empty(); });
+    pause(session, outcome);
+}
+
 class InBothModes : public testing::TestWithParam<RunMode> {};
 INSTANTIATE_TEST_SUITE_P(Session, InBothModes, testing::Values(RunMode::Threads, RunMode::Emulated),
                          [](const auto& each) { return std::string(runModeText(each.param)); });
@@ -73,10 +87,7 @@ TEST_P(InBothModes, ActsNoMoreWhilePausedAndGoesOnAfterwards)
 {
     Outcome outcome;
     const auto session = makeLocalSession();
-    ASSERT_TRUE(session->start(endless(GetParam())).ok());
-    follow(*session, outcome, [&] { return !outcome.trace.steps().empty(); });
-    session->pause();
-    follow(*session, outcome, [&] { return heard(outcome, SessionState::Paused); });
+    ASSERT_NO_FATAL_FAILURE(pauseAfterAStep(*session, endless(GetParam()), outcome));
     EXPECT_EQ(session->state(), SessionState::Paused);
 
     // What was recorded before the pause may still be on its way; after it comes nothing.
@@ -98,8 +109,7 @@ TEST_P(InBothModes, CanBePausedBeforeItsFirstActionAndStoppedWhilePaused)
     Outcome outcome;
     const auto session = makeLocalSession();
     ASSERT_TRUE(session->start(endless(GetParam())).ok());
-    session->pause();
-    follow(*session, outcome, [&] { return heard(outcome, SessionState::Paused); });
+    pause(*session, outcome);
     EXPECT_EQ(outcome.trace.sliceCount(), 0U);
     session->stop();
     followToEnd(*session, outcome);
@@ -134,10 +144,7 @@ TEST_P(InBothModes, SaysThatItStopsAndNothingElseUntilItHas)
 {
     Outcome outcome;
     const auto session = makeLocalSession();
-    ASSERT_TRUE(session->start(endless(GetParam())).ok());
-    follow(*session, outcome, [&] { return !outcome.trace.steps().empty(); });
-    session->pause();
-    follow(*session, outcome, [&] { return heard(outcome, SessionState::Paused); });
+    ASSERT_NO_FATAL_FAILURE(pauseAfterAStep(*session, endless(GetParam()), outcome));
     session->stop();
     followToEnd(*session, outcome);
     EXPECT_EQ(outcome.states, (std::vector{SessionState::Preparing, SessionState::Running, SessionState::Paused,
@@ -218,10 +225,7 @@ TEST(LocalSession, RecordsThePlaceOfAPauseInVirtualTime)
 {
     Outcome outcome;
     const auto session = makeLocalSession();
-    ASSERT_TRUE(session->start(endless(RunMode::Emulated)).ok());
-    follow(*session, outcome, [&] { return !outcome.trace.steps().empty(); });
-    session->pause();
-    follow(*session, outcome, [&] { return heard(outcome, SessionState::Paused); });
+    ASSERT_NO_FATAL_FAILURE(pauseAfterAStep(*session, endless(RunMode::Emulated), outcome));
     session->resume();
     const std::size_t steps = outcome.trace.steps().size();
     follow(*session, outcome, [&] { return outcome.trace.steps().size() > steps + 1; });
@@ -239,10 +243,7 @@ TEST(LocalSession, RecordsThePauseAndLeavesItOutOfTheStep)
     ManualClock clock;
     Outcome outcome;
     const auto session = makeLocalSession({.clock = &clock, .ringCapacity = 1 << 14, .fault = std::nullopt});
-    ASSERT_TRUE(session->start(endless(RunMode::Threads)).ok());
-    follow(*session, outcome, [&] { return !outcome.trace.steps().empty(); });
-    session->pause();
-    follow(*session, outcome, [&] { return heard(outcome, SessionState::Paused); });
+    ASSERT_NO_FATAL_FAILURE(pauseAfterAStep(*session, endless(RunMode::Threads), outcome));
     clock.advance(kPause);
     session->resume();
     const std::size_t steps = outcome.trace.steps().size();

@@ -32,26 +32,15 @@ Expected<void> saveJson(const Trace& trace, const std::filesystem::path& file, T
     if (!created.ok()) return created.error();
     OutputFile& output = created.value();
     WatchedWork work(watch, jsonLines(trace));
-    const auto toFile = [&](std::string_view bytes) { output.write(bytes); };
-    if (form == TraceForm::JsonGzip) {
-        GzipWriter gzip(toFile);
-        writeChromeJson(
-            trace,
-            [&](std::string_view bytes) {
-                gzip.write(bytes);
-                work.advance(linesOf(bytes));
-            },
-            options);
-        gzip.finish();
-    } else {
-        writeChromeJson(
-            trace,
-            [&](std::string_view bytes) {
-                output.write(bytes);
-                work.advance(linesOf(bytes));
-            },
-            options);
-    }
+    std::optional<GzipWriter> gzip;
+    if (form == TraceForm::JsonGzip) gzip.emplace([&](std::string_view bytes) { output.write(bytes); });
+    const auto write = [&](std::string_view bytes) {
+        if (gzip) gzip->write(bytes);
+        else output.write(bytes);
+        work.advance(linesOf(bytes));
+    };
+    writeChromeJson(trace, write, options);
+    if (gzip) gzip->finish();
     return output.commit();
 }
 

@@ -39,4 +39,13 @@ std::vector<QLineF> clippedPath(const QPainterPath& path, const QRectF& rect)
     return pieces;
 }
 
+std::vector<QLineF> hatchOf(const QRectF& box)
+{
+    constexpr double kPeriod = 7;
+    std::vector<QLineF> lines;
+    for (double x = box.left() - box.height(); x < box.right(); x += kPeriod)
+        if (const auto line = clippedLine({x, box.bottom(), x + box.height(), box.top()}, box)) lines.push_back(*line);
+    return lines;
+}
+
 } // namespace stagecraft::ui

@@ -18,4 +18,8 @@ std::optional<QLineF> clippedLine(const QLineF& line, const QRectF& rect);
 // A path as the pieces of line that lie within a rectangle.
 std::vector<QLineF> clippedPath(const QPainterPath& path, const QRectF& rect);
 
+// The slanted lines that mark idle time in a box.
+std::vector<QLineF> hatchOf(const QRectF& box);
+inline constexpr double kHatchPen = 1.4;
+
 } // namespace stagecraft::ui

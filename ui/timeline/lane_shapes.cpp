@@ -62,10 +62,8 @@ void LaneShapes::fillColumns(const LanePicture& picture, const QRectF& row, cons
 void LaneShapes::hatch(const Bubble& bubble, const QRectF& row, const QColor& ground)
 {
     const QRectF box(area_.left() + bubble.left, row.top(), bubble.right - bubble.left, row.height());
-    painter_.setPen(QPen(theme_.hatch, 1.4));
-    constexpr double kPeriod = 7;
-    for (double x = box.left() - box.height(); x < box.right(); x += kPeriod)
-        if (const auto line = clippedLine({x, box.bottom(), x + box.height(), box.top()}, box)) painter_.drawLine(*line);
+    painter_.setPen(QPen(theme_.hatch, kHatchPen));
+    for (const QLineF& line : hatchOf(box)) painter_.drawLine(line);
 
     if (row.height() < 18) return;
     painter_.setFont(sizedFont(font_, 11));

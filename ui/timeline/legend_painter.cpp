@@ -15,7 +15,6 @@ namespace {
 
 constexpr double kSwatchWidth = 18;
 constexpr double kSwatchHeight = 12;
-constexpr double kHatchPeriod = 7;
 
 // The classes that a scene has blocks of.
 std::array<bool, traces::kPaintClassCount> classesOf(const TimelineScene& scene)
@@ -56,9 +55,8 @@ void paintLegend(QPainter& painter, const TimelineScene& scene, const QRectF& bo
                   [&](const QRectF& at) { block(at, theme.classes[c]); });
     entry(QStringLiteral("idle"), kSwatchWidth, [&](const QRectF& at) {
         painter.fillRect(at, theme.lane);
-        painter.setPen(QPen(theme.hatch, 1.4));
-        for (double left = at.left() - at.height(); left < at.right(); left += kHatchPeriod)
-            if (const auto line = clippedLine({left, at.bottom(), left + at.height(), at.top()}, at)) painter.drawLine(*line);
+        painter.setPen(QPen(theme.hatch, kHatchPen));
+        for (const QLineF& line : hatchOf(at)) painter.drawLine(line);
     });
     int chunks = 1;
     for (int source = 0; source < scene.sourceCount(); ++source) chunks = std::max(chunks, scene.trace(source).info.chunks);
