@@ -5,9 +5,11 @@
 //   trimmed(" 0F0 ") == "0F0"
 //   lowered("Run.JSON") == "run.json"
 //   harmless("\x1b[2J") == "\\x1b[2J"
+//   counted(1, "micro-batch") == "1 micro-batch", counted(3, "micro-batch") == "3 micro-batches"
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -42,6 +44,19 @@ inline std::string harmless(std::string_view message)
         else shown += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
     }
     return shown;
+}
+
+// A number of things; `thing` is a singular whose plural takes -s, after "ch" -es ("batch"), or -ies for "ry" ("entry").
+template <std::integral Number>
+std::string counted(Number number, std::string_view thing)
+{
+    std::string text = std::to_string(number) + " " + std::string(thing);
+    if (number == 1) return text;
+    if (thing.ends_with("ry")) {
+        text.pop_back();
+        return text + "ies";
+    }
+    return text + (thing.ends_with("ch") ? "es" : "s");
 }
 
 } // namespace stagecraft::traces
