@@ -137,11 +137,11 @@ void TimelineWidget::findSelectionAgain()
 
 void TimelineWidget::onDataChanged()
 {
+    relayout(); // first: whatever hears of the rest looks for the mouse among rows of the sources that are there now
     findSelectionAgain();
     followButton_->setVisible(scene_.growing());
     if (!scene_.growing() && following_) setFollowing(false);
     followNewest();
-    relayout();
 }
 
 void TimelineWidget::followNewest()
