@@ -3,8 +3,6 @@
 
 #include "ui/export/timeline_sheet.h"
 
-#include "traces/format/output_file.h"
-
 #include <QBuffer>
 #include <QFileInfo>
 #include <QImage>
@@ -90,19 +88,18 @@ Expected<QByteArray> pdf(TimelineSheet& sheet)
     return buffer.data();
 }
 
-Expected<void> write(const QByteArray& bytes, const QString& file)
-{
-    return traces::writeWholeFile(file.toStdString(), {bytes.constData(), static_cast<std::size_t>(bytes.size())});
-}
-
 } // namespace
 
-Expected<void> exportTimeline(const std::vector<TraceSource>& sources, const ExportOptions& options, const QString& file)
+Expected<traces::OutputFile> drawTimeline(const std::vector<TraceSource>& sources, const ExportOptions& options, const QString& file,
+                                          const std::function<bool()>& cancelled)
 {
+    const auto givenUp = [&] { return cancelled && cancelled(); };
+    const Error givingUp{"the export was cancelled"};
     const std::string name = file.toStdString();
     const QString ending = QFileInfo(file).suffix().toLower();
     if (ending != QLatin1String("png") && ending != QLatin1String("svg") && ending != QLatin1String("pdf"))
         return Error{"the ending chooses the form of the picture: use .png, .svg or .pdf"}.in(name);
+    if (givenUp()) return givingUp;
     TimelineSheet sheet(sources, options);
     if (sheet.empty()) return Error{"there is nothing to draw: the trace has no slices"}.in(name);
     if (auto known = sheet.checkRange(); !known.ok()) return known.error().in(name);
@@ -110,7 +107,17 @@ Expected<void> exportTimeline(const std::vector<TraceSource>& sources, const Exp
                                        : ending == QLatin1String("svg") ? svg(sheet)
                                                                         : pdf(sheet);
     if (!bytes.ok()) return bytes.error().in(name);
-    return write(bytes.value(), file); // its errors name the file
+    if (givenUp()) return givingUp;
+    Expected<traces::OutputFile> created = traces::OutputFile::create(name); // its errors name the file
+    if (created.ok()) created.value().write({bytes.value().constData(), static_cast<std::size_t>(bytes.value().size())});
+    return created;
+}
+
+Expected<void> exportTimeline(const std::vector<TraceSource>& sources, const ExportOptions& options, const QString& file)
+{
+    Expected<traces::OutputFile> drawn = drawTimeline(sources, options, file);
+    if (!drawn.ok()) return drawn.error();
+    return drawn.value().commit();
 }
 
 } // namespace stagecraft::ui

@@ -12,10 +12,12 @@
 #include "ui/timeline/trace_source.h"
 
 #include "traces/base/expected.h"
+#include "traces/format/output_file.h"
 
 #include <QSize>
 #include <QString>
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -46,6 +48,12 @@ struct ExportOptions {
     QString title{};                        // empty: the trace's own
 };
 
+// The picture as a file that has not taken its name yet: that is commit()'s. Without it nothing is left, and an older file of
+// the name stays. `cancelled` is asked between the parts of the work.
+traces::Expected<traces::OutputFile> drawTimeline(const std::vector<TraceSource>& sources, const ExportOptions& options,
+                                                  const QString& file, const std::function<bool()>& cancelled = {});
+
+// All at once.
 traces::Expected<void> exportTimeline(const std::vector<TraceSource>& sources, const ExportOptions& options,
                                       const QString& file);
 

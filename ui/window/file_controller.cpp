@@ -241,7 +241,14 @@ bool FileController::writePicture(const QString& file, PictureExtent extent, con
     }
     std::vector<TraceSource> sources = scene.sources();
     for (TraceSource& source : sources) source.trace = atRest(source.trace);
-    return write(file, [sources, options, file](JobControl&) { return exportTimeline(sources, options, file); });
+    return begin(Work::Write, file, [this, sources, options, file](JobControl& control) -> JobLane::Delivery {
+        auto drawn = std::make_shared<Expected<traces::OutputFile>>(
+            drawTimeline(sources, options, file, [&control] { return control.cancelled(); }));
+        // It takes its name in this thread: no cancelling can come between.
+        return [this, drawn, file] {
+            report(drawn->ok() ? drawn->value().commit() : Expected<void>(drawn->error()), tr("Export"), tr("Wrote %1.").arg(file));
+        };
+    });
 }
 
 bool FileController::writeTrace(const QString& file)

@@ -6,6 +6,8 @@
 #include "ui/bridge/text.h"
 #include "ui/window/workbench.h"
 
+#include <QDeadlineTimer>
+#include <QDir>
 #include <QFile>
 #include <QImage>
 #include <QSettings>
@@ -16,6 +18,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <thread>
 
 namespace stagecraft::ui {
 namespace {
@@ -321,6 +324,42 @@ TEST_F(FileControllerTest, CancelsWithoutAFileOrATrace)
     EXPECT_FALSE(QFile::exists(folder.filePath("cancelled.json")));
     EXPECT_TRUE(QFile::exists(chosen));
     EXPECT_FALSE(bench.other());
+    EXPECT_TRUE(told.isEmpty()) << told.join('\n').toStdString();
+}
+
+TEST_F(FileControllerTest, LeavesNoPictureWhereItsExportIsCancelled)
+{
+    const QDir dir(folder.path());
+    const Theme theme = Theme::of(ThemeKind::Light);
+    const auto named = [&](const QString& name) { return dir.entryList({name + "*"}, QDir::Files); };
+    for (const char* ending : {"png", "svg", "pdf"}) {
+        const QString name = QStringLiteral("picture.%1").arg(ending);
+        const QString file = dir.filePath(name);
+        const auto expectCancelled = [&](const QStringList& left, const char* when) {
+            files.cancel();
+            EXPECT_FALSE(files.busy());
+            ASSERT_TRUE(done(files.writeTrace(dir.filePath("after.csv")))); // its turn comes when the other has ended
+            EXPECT_EQ(named(name), left) << when;
+        };
+        ASSERT_TRUE(files.writePicture(file, PictureExtent::Whole, theme, {}));
+        expectCancelled({}, "at once");
+        // The file is drawn, and only its name is missing: no event was worked off since.
+        ASSERT_TRUE(files.writePicture(file, PictureExtent::Whole, theme, {}));
+        const QDeadlineTimer patience(60'000);
+        while (named(name).isEmpty() && !patience.hasExpired()) std::this_thread::yield();
+        ASSERT_EQ(named(name).size(), 1);
+        EXPECT_NE(named(name).front(), name);
+        expectCancelled({}, "at the end");
+        QFile older(file);
+        ASSERT_TRUE(older.open(QIODevice::WriteOnly));
+        older.write("older");
+        older.close();
+        ASSERT_TRUE(files.writePicture(file, PictureExtent::Whole, theme, {}));
+        expectCancelled({name}, "over an older one");
+        EXPECT_EQ(contentOf(file), "older");
+        ASSERT_TRUE(done(files.writePicture(file, PictureExtent::Whole, theme, {})));
+        EXPECT_GT(contentOf(file).size(), 500);
+    }
     EXPECT_TRUE(told.isEmpty()) << told.join('\n').toStdString();
 }
 
