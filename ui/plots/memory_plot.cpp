@@ -27,6 +27,7 @@ constexpr int kMostLegendRanks = 8;
 constexpr int kMostPredictedRanks = 8;
 constexpr int kLegendMargin = 30; // its frame, and its distance from the axes
 constexpr std::size_t kMostCountedSlices = 2'000'000; // more take longer than one waits, and more memory than their lanes
+constexpr int kPeakPadding = 6;
 constexpr double kHeadRoom = 1.5; // of the peak: room for its text and the legend
 
 // From the ground up: what stays at the bottom, what comes and goes on top.
@@ -74,7 +75,7 @@ MemoryPlot::MemoryPlot(TimelineScene& scene, QWidget* parent)
     plot_->setFocusProxy(this);
     plot_->installEventFilter(this);
     plot_->axisRect()->setAutoMargins(QCP::msNone);
-    plot_->axisRect()->setMargins(QMargins(130, 8, 16, 8));
+    plot_->axisRect()->setMargins(QMargins(static_cast<int>(left_), 8, static_cast<int>(right_), 8));
     plot_->xAxis->setTicker(timeTicker_);
     plot_->xAxis->setTickLabels(false);
     plot_->xAxis->setTickLength(0);
@@ -96,7 +97,14 @@ MemoryPlot::MemoryPlot(TimelineScene& scene, QWidget* parent)
     peak_->setStyle(QCPItemTracer::tsCircle);
     peak_->setSize(7);
     peakText_->setVisible(false);
-    peakText_->setPadding(QMargins(6, 1, 6, 4));
+    peakText_->setPadding(QMargins(kPeakPadding, 1, kPeakPadding, 4));
+    peakText_->setPositionAlignment(Qt::AlignLeft | Qt::AlignBottom);
+    peakText_->position->setTypeX(QCPItemPosition::ptAbsolute);
+    for (QCPItemPosition* point : {cursor_->point1, cursor_->point2}) {
+        point->setTypeX(QCPItemPosition::ptAbsolute);
+        point->setTypeY(QCPItemPosition::ptAxisRectRatio);
+    }
+    cursor_->setAntialiased(true);
     note_->position->setType(QCPItemPosition::ptAxisRectRatio);
     note_->position->setCoords(0.5, 0.5);
     note_->setText(tr("No memory is recorded in this trace"));
@@ -127,9 +135,14 @@ void MemoryPlot::setTheme(const Theme& theme)
 
 void MemoryPlot::setMargins(double left, double right)
 {
+    left_ = left;
+    right_ = right;
     plot_->axisRect()->setMargins(QMargins(static_cast<int>(std::lround(left)), 8, static_cast<int>(std::lround(right)), 8));
     showRange();
 }
+
+// The timeline's own, so that both show a moment at the same pixel.
+TimeMapping MemoryPlot::mapping() const { return scene_.axis().mapping(left_, std::max(1.0, width() - left_ - right_)); }
 
 void MemoryPlot::setRank(std::optional<Rank> rank)
 {
@@ -147,15 +160,15 @@ TimeNs MemoryPlot::shift() const { return scene_.segments(scene_.reference()).fr
 
 std::unique_ptr<RankCurve> MemoryPlot::totalOf(Rank rank) const
 {
-    if (inFlight_) return std::make_unique<InFlightCurve>(rank);
+    if (composition_.inFlight) return std::make_unique<InFlightCurve>(rank);
     return std::make_unique<MemoryCurve>(rank, MemoryCurve::kAllClasses);
 }
 
-double MemoryPlot::unit() const { return inFlight_ ? 1.0 / chunks_ : 1; }
+double MemoryPlot::unit() const { return composition_.inFlight ? 1.0 / chunks_ : 1; }
 
 QString MemoryPlot::valueText(std::int64_t value) const
 {
-    return inFlight_ ? QString::number(static_cast<double>(value) * unit(), 'g', 4) : sizeText(value);
+    return composition_.inFlight ? QString::number(static_cast<double>(value) * unit(), 'g', 4) : sizeText(value);
 }
 
 void MemoryPlot::addCurve(std::unique_ptr<RankCurve> sum, const QString& name, const QPen& pen)
@@ -166,22 +179,38 @@ void MemoryPlot::addCurve(std::unique_ptr<RankCurve> sum, const QString& name, c
     curves_.push_back({std::move(sum), graph, name});
 }
 
+MemoryPlot::Composition MemoryPlot::compositionNow() const
+{
+    Composition now;
+    now.reference = trace();
+    if (!now.reference) return now;
+    now.inFlight = now.reference->memory().empty();
+    now.ranks = ranksOf(*now.reference);
+    for (const MemoryClass memory : kStack)
+        if (rank_ && now.reference->memorySeries(*rank_, memory)) now.classes |= bit(memory);
+    if (scene_.sourceCount() > 1) {
+        now.other = &scene_.trace(scene_.reference() == 0 ? 1 : 0);
+        now.otherInFlight = now.other->memory().empty();
+    }
+    return now;
+}
+
 void MemoryPlot::rebuild()
 {
     plot_->clearGraphs();
     curves_.clear();
     predictions_.clear();
-    const traces::Trace* source = trace();
-    const std::vector<Rank> ranks = source ? ranksOf(*source) : std::vector<Rank>{};
-    inFlight_ = source && source->memory().empty();
+    composition_ = compositionNow();
+    const traces::Trace* source = composition_.reference;
+    const std::vector<Rank>& ranks = composition_.ranks;
     chunks_ = source ? std::max(1, source->info.chunks) : 1;
-    plot_->yAxis->setTicker(inFlight_ ? countTicker_ : byteTicker_);
-    plot_->yAxis->setLabel(inFlight_ ? tr("micro-batches in flight") : QString());
+    plot_->yAxis->setTicker(composition_.inFlight ? countTicker_ : byteTicker_);
+    plot_->yAxis->setLabel(composition_.inFlight ? tr("micro-batches in flight") : QString());
     const bool chosen = rank_ && std::find(ranks.begin(), ranks.end(), *rank_) != ranks.end();
-    if (chosen && !inFlight_) {
+    if (chosen && !composition_.inFlight) {
         unsigned classes = 0;
         for (const MemoryClass memory : kStack) {
-            if (!source->memorySeries(*rank_, memory)) continue;
+            if (!(composition_.classes & bit(memory))) continue;
             classes |= bit(memory);
             const auto text = traces::memoryClassText(memory);
             const QColor colour = theme_.memoryClasses[static_cast<std::size_t>(memory)];
@@ -209,15 +238,14 @@ void MemoryPlot::rebuild()
         const int every = (count + kMostLegendRanks - 1) / kMostLegendRanks;
         if (i % std::max(1, every) != 0 && i != count - 1) curve.graph->removeFromLegend();
     }
-    if (source && scene_.sourceCount() > 1) addPredictions(chosen ? std::vector<Rank>{*rank_} : ranks, chosen && !inFlight_);
+    if (composition_.other) addPredictions(chosen ? std::vector<Rank>{*rank_} : ranks, chosen && !composition_.inFlight);
     plot_->legend->setVisible(!curves_.empty());
     addData();
 }
 
 void MemoryPlot::addPredictions(const std::vector<Rank>& ranks, bool stacked)
 {
-    const traces::Trace& other = scene_.trace(scene_.reference() == 0 ? 1 : 0);
-    if (other.memory().empty() != inFlight_) return; // bytes are not set beside micro-batches
+    if (composition_.otherInFlight != composition_.inFlight) return; // bytes are not set beside micro-batches
     // Dashed lines in the ranks' own colours; of many ranks, two lines each could not be told apart.
     if (ranks.size() > kMostPredictedRanks) return;
     for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -299,11 +327,9 @@ void MemoryPlot::showPredictions()
 
 void MemoryPlot::addData()
 {
-    const traces::Trace* source = trace();
-    const std::size_t ranks = source ? ranksOf(*source).size() : 0;
-    // A rank whose first bytes came only now needs a curve of its own; the first bytes of all take the place of counts.
-    const bool another = source && (source->memory().empty() != inFlight_ || (!rank_ && curves_.size() < ranks));
-    if (another) {
+    // A run's first step takes the simulation's place, a rank's or a class's first bytes need a curve of their own, and the
+    // first bytes of all take the place of counts.
+    if (compositionNow() != composition_) {
         rebuild();
         return;
     }
@@ -313,7 +339,7 @@ void MemoryPlot::addData()
         highest = std::max(highest, static_cast<double>(curve.sum->highest().value) * unit());
     }
     for (Prediction& prediction : predictions_) {
-        prediction.total->update(scene_.trace(scene_.reference() == 0 ? 1 : 0));
+        prediction.total->update(*composition_.other);
         highest = std::max(highest, static_cast<double>(prediction.total->highest().value) * unit());
     }
     note_->setVisible(curves_.empty() && !scene_.empty());
@@ -336,8 +362,16 @@ void MemoryPlot::markPeak()
     const RankPoint point = top->sum->highest();
     const double key = static_cast<double>(point.time + shift());
     peak_->position->setCoords(key, static_cast<double>(point.value) * unit());
-    peakText_->position->setCoords(key, static_cast<double>(point.value) * unit());
     peakText_->setText(tr("peak %1 on rank %2").arg(valueText(point.value)).arg(top->sum->rank().value));
+}
+
+// Beside the peak where there is room, else as far towards it as the axes reach.
+void MemoryPlot::placePeakText()
+{
+    const TimeMapping map = mapping();
+    const double width = QFontMetricsF(peakText_->font()).horizontalAdvance(peakText_->text()) + 2 * kPeakPadding;
+    const double x = map.x(static_cast<TimeNs>(peak_->position->key()));
+    peakText_->position->setCoords(std::max(map.left(), std::min(x, map.right() - width)), peak_->position->value());
 }
 
 void MemoryPlot::showRange()
@@ -345,25 +379,29 @@ void MemoryPlot::showRange()
     const TimeRange& range = scene_.axis().range();
     const double lower = static_cast<double>(range.origin) + range.begin;
     plot_->xAxis->setRange(lower, lower + range.length);
-    // The text keeps to the side where it has room.
     const double place = (peak_->position->key() - lower) / range.length;
-    peakText_->setPositionAlignment((place < 0.8 ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignBottom);
     const bool seen = place >= 0 && place <= 1 && !curves_.empty() && peak_->position->value() > 0;
     peak_->setVisible(seen);
     peakText_->setVisible(seen);
+    placePeakText();
+    placeCursor();
     showPredictions();
     wrapLegend();
     replot();
 }
 
-void MemoryPlot::showHover()
+void MemoryPlot::placeCursor()
 {
     cursor_->setVisible(hoverTime_.has_value() && !curves_.empty());
-    if (cursor_->visible()) {
-        const double key = static_cast<double>(*hoverTime_);
-        cursor_->point1->setCoords(key, 0);
-        cursor_->point2->setCoords(key, 1);
-    }
+    if (!cursor_->visible()) return;
+    const double x = std::floor(mapping().x(*hoverTime_)) + 0.5; // the middle of a pixel, as the timeline has it
+    cursor_->point1->setCoords(x, 0);
+    cursor_->point2->setCoords(x, 1);
+}
+
+void MemoryPlot::showHover()
+{
+    placeCursor();
     for (std::size_t i = 0; i < curves_.size(); ++i) {
         Curve& curve = curves_[i];
         QString name = curve.name;
@@ -395,6 +433,8 @@ void MemoryPlot::replot()
 void MemoryPlot::resizeEvent(QResizeEvent* event)
 {
     QWidget::resizeEvent(event);
+    placePeakText();
+    placeCursor();
     wrapLegend();
     replot();
 }
@@ -402,7 +442,7 @@ void MemoryPlot::resizeEvent(QResizeEvent* event)
 bool MemoryPlot::eventFilter(QObject* watched, QEvent* event)
 {
     if (watched != plot_) return QWidget::eventFilter(watched, event);
-    const auto timeAt = [this](double x) { return static_cast<TimeNs>(std::llround(plot_->xAxis->pixelToCoord(x))); };
+    const auto timeAt = [this](double x) { return mapping().time(x); };
     const auto inside = [this](QPointF pos) { return plot_->axisRect()->rect().contains(pos.toPoint()) && !scene_.empty(); };
     switch (event->type()) {
     case QEvent::Wheel: {
@@ -421,7 +461,7 @@ bool MemoryPlot::eventFilter(QObject* watched, QEvent* event)
         auto* mouse = static_cast<QMouseEvent*>(event);
         const double x = mouse->position().x();
         if (panning_) {
-            scene_.axis().pan((panX_ - x) * plot_->xAxis->range().size() / std::max(1, plot_->axisRect()->width()));
+            scene_.axis().pan((panX_ - x) * mapping().nsPerPixel());
             panX_ = x;
         }
         const auto time = inside(mouse->position()) ? std::optional(timeAt(x)) : std::nullopt;

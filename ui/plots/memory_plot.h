@@ -66,6 +66,17 @@ private:
         QCPGraph* graph = nullptr;
     };
     static constexpr std::size_t kMostPredictionPoints = 20'000;
+    // What the curves are of; data that changes it needs other curves. The traces are those of the scene's sources.
+    struct Composition {
+        const traces::Trace* reference = nullptr;
+        const traces::Trace* other = nullptr;
+        bool inFlight = false;       // micro-batches, for want of bytes
+        bool otherInFlight = false;
+        std::vector<traces::Rank> ranks;
+        unsigned classes = 0;        // of the chosen rank
+
+        bool operator==(const Composition&) const = default;
+    };
 
     void rebuild(); // curves of another choice or source
     void addData(); // the same curves, longer
@@ -74,11 +85,15 @@ private:
     void addPredictions(const std::vector<traces::Rank>& ranks, bool stacked);
     void showPredictions();
     void wrapLegend();
+    [[nodiscard]] Composition compositionNow() const;
+    [[nodiscard]] TimeMapping mapping() const;
+    void placePeakText();
     [[nodiscard]] std::unique_ptr<RankCurve> totalOf(traces::Rank rank) const;
     [[nodiscard]] QString valueText(std::int64_t value) const;
     [[nodiscard]] double unit() const; // of a curve's value, on the axis
     void showRange();
     void showHover();
+    void placeCursor();
     void markPeak();
     void replot();
     [[nodiscard]] const traces::Trace* trace() const; // whose memory is shown: the reference's
@@ -96,8 +111,10 @@ private:
     QCPItemText* note_; // in place of curves, where there are none
     std::vector<Curve> curves_;
     std::vector<Prediction> predictions_;
-    bool inFlight_ = false; // micro-batches, for want of bytes
-    int chunks_ = 1;        // of the trace, for them
+    Composition composition_;
+    int chunks_ = 1; // of the trace, for micro-batches in flight
+    double left_ = 130; // of the axes
+    double right_ = 16;
     QSharedPointer<QCPAxisTicker> byteTicker_;
     QSharedPointer<QCPAxisTicker> countTicker_;
     double panX_ = 0;

@@ -179,12 +179,11 @@ void TimelineWidget::hoverAt(QPointF pos)
     state.lanes = lanes;
     state.focus = hasFocus();
     const bool inside = mouseInside_ && lanes.contains(pos) && !scene_.empty();
-    if (inside && drag_ != Drag::Pan) {
-        state.cursor = pos.x();
-        state.cursorText = durationText(std::max<TimeNs>(0, map.time(pos.x())));
-    } else if (otherHover_ && !scene_.empty()) {
-        state.cursor = map.x(*otherHover_);
-        state.cursorText = durationText(std::max<TimeNs>(0, *otherHover_));
+    // Drawn where that whole nanosecond is: other views are told the time, and draw it there too.
+    const auto cursor = inside && drag_ != Drag::Pan ? std::optional(map.time(pos.x())) : scene_.empty() ? std::nullopt : otherHover_;
+    if (cursor) {
+        state.cursor = map.x(*cursor);
+        state.cursorText = durationText(std::max<TimeNs>(0, *cursor));
     }
     hovered_ = inside && (drag_ == Drag::None || drag_ == Drag::Pending) ? itemAt(pos) : TimelineItem{};
     if (hovered_ != selection_) state.item = itemRect(scene_, layout_, {lanes, scroll(), map}, hovered_);

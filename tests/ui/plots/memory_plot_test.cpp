@@ -2,12 +2,17 @@
 #include "tests/ui/support/traces.h"
 #include "ui/plots/memory_plot.h"
 #include "ui/plots/tickers.h"
+#include "ui/timeline/hover_layer.h"
+#include "ui/timeline/timeline_widget.h"
 
 #include <QApplication>
 #include <QSignalSpy>
 #include <qcustomplot.h>
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
 
 namespace stagecraft::ui {
 namespace {
@@ -102,6 +107,105 @@ TEST_F(Memory, GrowsWithTheTrace)
     EXPECT_EQ(value(0, 3), 200);
     EXPECT_EQ(names(), (QStringList{"rank 0", "rank 1", "rank 2"}));
     EXPECT_GE(memory_.plot().yAxis->range().upper, 700);
+}
+
+// The plot is opened with the simulation alone; the run's bytes, ranks and classes come bit by bit.
+TEST_F(Memory, KeepsARunAndItsPredictionBelowTheTop)
+{
+    const auto highestSeen = [&] {
+        double highest = 0;
+        for (int i = 0; i < memory_.plot().graphCount(); ++i)
+            for (const QCPGraphData& point : *memory_.plot().graph(i)->data()) highest = std::max(highest, point.value);
+        return highest;
+    };
+    for (const std::optional<Rank> rank : {std::optional<Rank>(), std::optional(Rank{0}), std::optional(Rank{1})}) {
+        const auto simulated = twoRanks();
+        const auto measured = twoRanks({.label = traces::TraceLabel::Measured, .unit = {kMs, kMs}});
+        const auto run = std::make_shared<traces::Trace>();
+        run->info = measured->info;
+        scene_.setSources({{simulated}, {run, {}, true}});
+        memory_.setRank(rank);
+        const auto grow = [&](auto&& add) {
+            add();
+            scene_.dataArrived();
+            EXPECT_GE(memory_.plot().yAxis->range().upper, highestSeen());
+        };
+        for (const traces::Lane& lane : measured->lanes()) run->addLane(lane.info());
+        grow([&] { run->append(traces::LaneId{0}, measured->lane(traces::LaneId{0}).slice(0)); });
+        grow([&] { run->addMemory(Rank{0}, MemoryClass::Weights, 0, 5'000); });
+        grow([&] { run->addMemory(Rank{0}, MemoryClass::Activations, kMs, 20'000); });
+        EXPECT_GE(memory_.plot().yAxis->range().upper, rank == Rank{1} ? 0 : 25'000);
+        grow([&] { run->append(traces::LaneId{1}, measured->lane(traces::LaneId{1}).slice(0)); });
+        grow([&] { run->addMemory(Rank{1}, MemoryClass::Activations, 2 * kMs, 40'000); });
+        EXPECT_GE(memory_.plot().yAxis->range().upper, rank == Rank{0} ? 25'000 : 40'000);
+        EXPECT_TRUE(names().contains("simulated")) << "the prediction stays beside it";
+        memory_.setRank(std::nullopt);
+        // A simulation with more than the run has is seen whole as well.
+        const auto larger = twoRanks();
+        larger->addMemory(Rank{0}, MemoryClass::Weights, 0, 900'000);
+        scene_.setSources({{larger}, {run, {}, true}});
+        EXPECT_GE(memory_.plot().yAxis->range().upper, 900'000);
+        EXPECT_GE(memory_.plot().yAxis->range().upper, highestSeen());
+    }
+}
+
+TEST_F(Memory, ShowsThePeaksTextWholeWhereverThePeakIs)
+{
+    scene_.setSources({{twoRanks()}});
+    const QCPItemText* text = nullptr;
+    for (int i = 0; i < memory_.plot().itemCount(); ++i)
+        if (const auto* item = qobject_cast<QCPItemText*>(memory_.plot().item(i)); item && item->text().startsWith("peak")) text = item;
+    ASSERT_TRUE(text);
+    for (const int width : {1000, 420, 360}) {
+        memory_.resize(width, 150);
+        for (const double begin : {0.999, 0.9, 0.5, 0.0, -0.4, -0.9}) { // the peak is at 1 ms: from the left edge to the right one
+            scene_.axis().setRange({static_cast<TimeNs>(begin * kMs), static_cast<TimeNs>((begin + 2) * kMs)});
+            memory_.plot().replot();
+            ASSERT_TRUE(text->visible());
+            const QRectF axes = memory_.plot().axisRect()->rect();
+            EXPECT_GE(text->topLeft->pixelPosition().x(), axes.left() - 1) << width << ' ' << begin;
+            EXPECT_LE(text->topRight->pixelPosition().x(), axes.right() + 2) << width << ' ' << begin;
+            EXPECT_GE(text->topLeft->pixelPosition().y(), axes.top() - 1) << width << ' ' << begin;
+        }
+    }
+}
+
+// The pixel column of a cursor and the time it tells, in whichever view the mouse is, at every zoom.
+TEST_F(Memory, HasItsCursorWhereTheTimelineHasIt)
+{
+    TimelineWidget timeline(scene_);
+    timeline.resize(1000, 300);
+    timeline.show();
+    scene_.setSources({{twoRanks({.label = traces::TraceLabel::Measured, .start = 5'000'000'000'000})}});
+    memory_.setMargins(timeline.headerWidth(), timeline.rightMargin());
+    QObject::connect(&timeline, &TimelineWidget::hoverTimeChanged, &memory_, &MemoryPlot::setHoverTime);
+    QObject::connect(&memory_, &MemoryPlot::hoverTimeChanged, &timeline, &TimelineWidget::setHoverTime);
+    const QCPItemStraightLine* line = nullptr;
+    for (int i = 0; i < memory_.plot().itemCount(); ++i)
+        if (const auto* item = qobject_cast<QCPItemStraightLine*>(memory_.plot().item(i))) line = item;
+    ASSERT_TRUE(line);
+    const auto move = [](QWidget& widget, QPointF pos) {
+        QMouseEvent event(QEvent::MouseMove, pos, widget.mapToGlobal(pos), Qt::NoButton, Qt::NoButton, Qt::NoModifier);
+        QApplication::sendEvent(&widget, &event);
+    };
+    const auto expectTogether = [&](double x, const char* where) {
+        const HoverLayer::State& state = timeline.findChild<HoverLayer*>()->state();
+        ASSERT_TRUE(state.cursor && line->visible()) << where << ' ' << x;
+        EXPECT_EQ(std::floor(*state.cursor), std::floor(line->point1->pixelPosition().x())) << where << ' ' << x;
+    };
+    for (const TimeNs length : {TimeNs{20}, TimeNs{37}, TimeNs{997}, kMs / 7, 9 * kMs}) {
+        scene_.axis().setRange({3 * kMs + 1, 3 * kMs + 1 + length});
+        memory_.plot().replot();
+        for (double x = std::ceil(timeline.headerWidth()) + 1; x < 980; x += 13.25) {
+            move(timeline, {x, 200});
+            expectTogether(x, "over the timeline");
+            QEvent leave(QEvent::Leave);
+            QApplication::sendEvent(&timeline, &leave);
+            move(memory_.plot(), {x, 60});
+            expectTogether(x, "over the plot");
+            EXPECT_NEAR(*timeline.findChild<HoverLayer*>()->state().cursor, x, timeline.mapping().pixels(1) + 1);
+        }
+    }
 }
 
 TEST_F(Memory, TellsTheValuesUnderTheCursor)
