@@ -53,7 +53,7 @@ FiguresPanel::FiguresPanel(Workbench& workbench, QWidget* parent)
     ignoreWheelUnlessFocused(*step_);
     auto* stepLabel = new QLabel(tr("S&tep"));
     stepLabel->setBuddy(step_);
-    describe(*step_, tr("Step"), tr("The measured step whose figures are shown; selecting a block chooses its step."));
+    describe(*step_, tr("Step"), tr("The step whose figures are shown, of the trace beside the simulated one; selecting a block chooses its step."));
     connect(step_, &QSpinBox::valueChanged, this, &FiguresPanel::refresh);
 
     grid_->setContentsMargins(0, 0, 0, 0);

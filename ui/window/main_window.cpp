@@ -440,7 +440,8 @@ void MainWindow::refreshFigures()
     QStringList labels;
     QStringList clocks;
     for (const TraceSource& source : workbench_->scene().sources()) {
-        labels << toQt(traces::labelText(source.trace->info.label));
+        const QString label = toQt(traces::labelText(source.trace->info.label));
+        labels << (labels.contains(label) ? tr("%1 (%2)").arg(label, workbench_->otherWord()) : label);
         const QString clock = toQt(traces::clockText(source.trace->info.clock));
         if (!clocks.contains(clock)) clocks << clock;
     }
@@ -472,6 +473,7 @@ void MainWindow::refreshActions()
     for (QAction* view : actions_->views->actions()) {
         view->setChecked(view->data().toInt() == static_cast<int>(bench.view()));
         WindowActions::setAvailable(*view, bench.other() != nullptr, tr("There is only the simulated trace."));
+    actions_->nameViews(bench.otherWord());
     }
     runBar_->refresh();
 }

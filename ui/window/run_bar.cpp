@@ -58,8 +58,7 @@ RunBar::RunBar(Workbench& workbench, const FileController& files, const WindowAc
     view_->addItem(tr("stacked"), static_cast<int>(ViewKind::Stacked));
     view_->addItem(tr("overlaid"), static_cast<int>(ViewKind::Overlaid));
     view_->addItem(tr("simulated only"), static_cast<int>(ViewKind::SimulatedOnly));
-    view_->addItem(tr("measured only"), static_cast<int>(ViewKind::OtherOnly));
-    describe(*view_, tr("View"), tr("How the simulated and the measured trace are shown together."));
+    view_->addItem({}, static_cast<int>(ViewKind::OtherOnly)); // named by refresh()
     addWidget(viewLabel);
     addWidget(view_);
     connect(view_, &QComboBox::activated, this,
@@ -140,6 +139,9 @@ void RunBar::refresh()
     showProgress();
 
     const QSignalBlocker quiet(view_);
+    const QString word = workbench_.otherWord();
+    view_->setItemText(view_->findData(static_cast<int>(ViewKind::OtherOnly)), tr("%1 only").arg(word));
+    describe(*view_, tr("View"), tr("How the simulated and the %1 trace are shown together.").arg(word));
     view_->setCurrentIndex(view_->findData(static_cast<int>(workbench_.view())));
     setCapability(*view_, workbench_.other() != nullptr, tr("There is only the simulated trace; run the plan or open a trace."));
 }

@@ -74,16 +74,17 @@ WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack)
 
     QMenu& view = *bar.addMenu(tr("&View"));
     views = new QActionGroup(&window);
-    const auto addView = [&](const QString& text, Qt::Key key, const QString& tip, ViewKind kind) {
-        QAction* action = add(view, text, QKeySequence(Qt::CTRL | key), tip);
+    const auto addView = [&](Qt::Key key, ViewKind kind) {
+        QAction* action = add(view, {}, QKeySequence(Qt::CTRL | key), {});
         action->setCheckable(true);
         action->setData(static_cast<int>(kind));
         views->addAction(action);
     };
-    addView(tr("&Stacked"), Qt::Key_1, tr("Shows the simulated trace above the measured one."), ViewKind::Stacked);
-    addView(tr("&Overlaid"), Qt::Key_2, tr("Lays the simulated trace as outlines over the measured one."), ViewKind::Overlaid);
-    addView(tr("S&imulated only"), Qt::Key_3, tr("Shows the simulated trace alone."), ViewKind::SimulatedOnly);
-    addView(tr("&Measured only"), Qt::Key_4, tr("Shows the measured or opened trace alone."), ViewKind::OtherOnly);
+    addView(Qt::Key_1, ViewKind::Stacked);
+    addView(Qt::Key_2, ViewKind::Overlaid);
+    addView(Qt::Key_3, ViewKind::SimulatedOnly);
+    addView(Qt::Key_4, ViewKind::OtherOnly);
+    nameViews(tr("measured"));
     view.addSeparator();
     fitAll = add(view, tr("&Fit all"), QKeySequence(Qt::CTRL | Qt::Key_0), tr("Shows all of the timeline."));
     zoomIn = add(view, tr("Zoom &in"), QKeySequence::ZoomIn, tr("Looks closer at the middle of the timeline."));
@@ -131,6 +132,20 @@ WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack)
         {cancelWork, "cancelWork"}, {run, "run"}, {pause, "pause"}, {stop, "stop"}, {useMeasured, "useMeasured"}, {useTracePlan, "useTracePlan"}, {keyboard, "keyboard"}};
     for (const auto& [action, name] : names) action->setObjectName(name);
     for (QMenu* menu : bar.findChildren<QMenu*>()) menu->setToolTipsVisible(true);
+}
+
+void WindowActions::nameViews(const QString& otherWord)
+{
+    const auto name = [this](ViewKind kind, const QString& text, const QString& tip) {
+        QAction& action = *views->actions()[static_cast<int>(kind)];
+        action.setText(text);
+        explain(action, tip);
+    };
+    name(ViewKind::Stacked, tr("&Stacked"), tr("Shows the simulated trace above the %1 one.").arg(otherWord));
+    name(ViewKind::Overlaid, tr("&Overlaid"), tr("Lays the simulated trace as outlines over the %1 one.").arg(otherWord));
+    name(ViewKind::SimulatedOnly, tr("S&imulated only"), tr("Shows the simulated trace alone."));
+    name(ViewKind::OtherOnly, tr("%1 o&nly").arg(otherWord.left(1).toUpper() + otherWord.mid(1)),
+         tr("Shows the %1 trace alone.").arg(otherWord));
 }
 
 void WindowActions::setTheme(const Theme& theme)

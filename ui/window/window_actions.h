@@ -26,6 +26,8 @@ struct WindowActions {
     static void explain(QAction& action, const QString& tip);
     // Enables an action, or disables it with the reason in its tooltip.
     static void setAvailable(QAction& action, bool available, const QString& reasonIfNot);
+    // The views, with what stands beside the simulated trace called by Workbench::otherWord().
+    void nameViews(const QString& otherWord);
     // All commands with a key, for the keyboard help: what they do, and the key.
     [[nodiscard]] std::vector<std::pair<QString, QString>> keys() const;
 

@@ -75,6 +75,12 @@ void Workbench::updateSources()
     scene_.setSources(std::move(sources), view_ == ViewKind::Overlaid ? Arrangement::Overlaid : Arrangement::Stacked);
 }
 
+QString Workbench::otherWord() const
+{
+    const traces::TraceLabel label = other_ ? other_->info.label : traces::TraceLabel::Measured;
+    return label == traces::TraceLabel::Simulated ? tr("opened") : toQt(labelText(label));
+}
+
 QString Workbench::otherLabel() const
 {
     const QString label = toQt(labelText(other_->info.label));

@@ -51,6 +51,9 @@ public:
     [[nodiscard]] const std::shared_ptr<const traces::Trace>& other() const { return other_; }
     [[nodiscard]] bool otherIsRun() const { return other_ && other_ == run_.trace(); } // the newest run's
     [[nodiscard]] const QString& otherFile() const { return otherFile_; }
+    // In a word what it is: "measured", "emulated", "imported"; "opened" where a file holds a simulation, as the plan's own
+    // trace is a simulated one too. "measured" while there is none.
+    [[nodiscard]] QString otherWord() const;
 
     // The last runs, newest first: what another run or an opened trace takes the place of can be shown again.
     static constexpr std::size_t kMostRuns = 5;
