@@ -47,27 +47,64 @@ bool FileController::mayDiscard()
     return false;
 }
 
+// "the changes of "mine", the run of hello, which still goes on, and the run of mlp"
+QString FileController::lossText(bool plan, const std::vector<KeptRun>& runs) const
+{
+    QStringList parts;
+    if (plan) parts << tr("the changes of \"%1\"").arg(workbench_.document().title());
+    for (const KeptRun& run : runs)
+        parts << (workbench_.goesOn(run) ? tr("the %1, which still goes on and is stopped first") : tr("the %1")).arg(run.label);
+    const QString last = parts.takeLast();
+    return parts.isEmpty() ? last : tr("%1; and %2").arg(parts.join(QStringLiteral("; ")), last);
+}
+
+bool FileController::asksForRunFiles(const std::vector<KeptRun>& runs)
+{
+    std::vector<RunFile> files;
+    for (const KeptRun& run : runs) {
+        const QString file = askForTraceFile(tr("Save the %1").arg(run.label));
+        if (file.isEmpty()) return false;
+        files.push_back({file, run.trace});
+    }
+    runFiles_ = std::move(files);
+    return true;
+}
+
 FileController::Quit FileController::mayQuit()
 {
     const bool plan = workbench_.document().modified();
-    const std::shared_ptr<const traces::Trace> run = workbench_.unsavedRun();
-    if (plan || run) {
-        const QString title = workbench_.document().title();
-        const QString label = workbench_.run().label();
-        const QString question = !run  ? tr("Save the changes of \"%1\"?").arg(title)
-                                 : plan ? tr("Save the changes of \"%1\", and the %2?").arg(title, label)
-                                        : tr("Save the %1?").arg(label);
-        const UnsavedAnswer answer = dialogs_.unsaved(question);
+    const std::vector<KeptRun> runs = workbench_.unsavedRuns();
+    if (plan || !runs.empty()) {
+        const UnsavedAnswer answer = dialogs_.unsaved(tr("Save %1?").arg(lossText(plan, runs)));
         if (answer == UnsavedAnswer::Cancel) return Quit::No;
         if (answer == UnsavedAnswer::Save) {
             if (plan && !save()) return Quit::No;
-            if (run) {
-                const QString file = askForTraceFile();
-                return !file.isEmpty() && writeTraceTo(file, run) ? Quit::WhenWritten : Quit::No;
+            if (!runs.empty()) {
+                if (!mayClose() || !asksForRunFiles(runs)) return Quit::No;
+                writeRuns();
+                return Quit::WhenWritten;
             }
         }
     }
+    // One that has nothing to save yet.
+    const bool preparing = workbench_.run().active() && workbench_.run().trace() && workbench_.run().trace()->sliceCount() == 0;
+    if (preparing && !dialogs_.giveUp(tr("The %1 still goes on. Stop it?").arg(workbench_.run().label()))) return Quit::No;
     return mayClose() ? Quit::Yes : Quit::No;
+}
+
+void FileController::writeRuns()
+{
+    if (runFiles_.empty()) return;
+    RunController& run = workbench_.run();
+    if (run.active() && runFiles_.front().trace == run.trace()) {
+        // It is written whole: each change of its state asks anew whether it has ended.
+        connect(&run, &RunController::stateChanged, this, &FileController::writeRuns, Qt::ConnectionType(Qt::QueuedConnection | Qt::SingleShotConnection));
+        if (run.state() != engine::SessionState::Stopping) run.stop();
+        return;
+    }
+    const RunFile next = runFiles_.front();
+    runFiles_.erase(runFiles_.begin());
+    if (!writeTraceTo(next.file, next.trace, [this] { writeRuns(); })) runFiles_.clear();
 }
 
 bool FileController::openSchedule()
@@ -152,13 +189,14 @@ void FileController::showTrace(const QString& file, Expected<traces::Trace> trac
 void FileController::cancel()
 {
     if (!busy()) return;
+    runFiles_.clear();
     lane_.cancel();
     emit note(tr("Cancelled: %1.").arg(doing_));
 }
 
 bool FileController::mayClose()
 {
-    if (busy() && kind_ == Work::Write && !dialogs_.giveUp(doing_)) return false;
+    if (busy() && kind_ == Work::Write && !dialogs_.giveUp(tr("Stop %1? The file will not be made.").arg(doing_))) return false;
     cancel();
     return true;
 }
@@ -192,17 +230,17 @@ bool FileController::exportPicture(PictureExtent extent, const Theme& theme, con
     return writePicture(file, extent, theme, shown);
 }
 
-QString FileController::askForTraceFile()
+QString FileController::askForTraceFile(const QString& title)
 {
-    return dialogs_.saveFile(tr("Export the trace"),
-                                           tr("Chrome trace, for Perfetto (*.json);;Chrome trace, compressed (*.json.gz);;Table of actions "
-                                              "(*.csv);;Stagecraft trace (*.strace)"),
-                                           suggestedName(".json"));
+    return dialogs_.saveFile(title,
+                             tr("Chrome trace, for Perfetto (*.json);;Chrome trace, compressed (*.json.gz);;Table of actions "
+                                "(*.csv);;Stagecraft trace (*.strace)"),
+                             suggestedName(".json"));
 }
 
 bool FileController::exportTrace()
 {
-    const QString file = askForTraceFile();
+    const QString file = askForTraceFile(tr("Export the trace"));
     return !file.isEmpty() && writeTrace(file);
 }
 
@@ -211,8 +249,9 @@ bool FileController::write(const QString& file, std::function<Expected<void>(Job
     return begin(Work::Write, file, [this, file, writing = std::move(writing), written = std::move(written)](JobControl& control) -> JobLane::Delivery {
         const Expected<void> done = writing(control);
         return [this, file, done, written] {
-            if (done.ok() && written) written();
             report(done, tr("Export"), tr("Wrote %1.").arg(file));
+            if (done.ok() && written) written();
+            if (!done.ok()) runFiles_.clear();
         };
     });
 }
@@ -260,7 +299,7 @@ bool FileController::writeTrace(const QString& file)
     return writeTraceTo(file, chosen);
 }
 
-bool FileController::writeTraceTo(const QString& file, const std::shared_ptr<const traces::Trace>& trace)
+bool FileController::writeTraceTo(const QString& file, const std::shared_ptr<const traces::Trace>& trace, std::function<void()> then)
 {
     // What a run still adds is not in the file, and remains to be saved.
     const bool whole = !(workbench_.run().active() && trace == workbench_.run().trace());
@@ -272,8 +311,9 @@ bool FileController::writeTraceTo(const QString& file, const std::shared_ptr<con
                 return !control.cancelled();
             });
         },
-        [this, trace, whole] {
+        [this, trace, whole, then = std::move(then)] {
             if (whole) workbench_.markSaved(trace);
+            if (then) then();
         });
 }
 

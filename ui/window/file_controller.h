@@ -20,6 +20,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 class QSettings;
 
@@ -37,8 +38,8 @@ public:
 
     // False where the user wants to keep unsaved changes.
     bool mayDiscard();
-    // The window may close: asks once about all that would be lost, a plan's changes and a run.
-    enum class Quit { No, Yes, WhenWritten }; // WhenWritten: the run is being written; ask again when that has ended
+    // The window may close: asks once about all that would be lost, a plan's changes and runs, also one that still goes on.
+    enum class Quit { No, Yes, WhenWritten }; // WhenWritten: runs are being written; ask again when that has ended
     Quit mayQuit();
 
     bool openSchedule(); // a schedule that is written out, into the plan
@@ -77,8 +78,16 @@ private:
     bool openPlanFile(const QString& file);
     bool readTrace(const QString& file, TracePlan itsPlan);
     void showTrace(const QString& file, traces::Expected<traces::Trace> trace, TracePlan itsPlan);
-    bool writeTraceTo(const QString& file, const std::shared_ptr<const traces::Trace>& trace);
-    QString askForTraceFile();
+    bool writeTraceTo(const QString& file, const std::shared_ptr<const traces::Trace>& trace, std::function<void()> then = {});
+    QString askForTraceFile(const QString& title);
+    struct RunFile {
+        QString file;
+        std::shared_ptr<const traces::Trace> trace;
+    };
+    // One after another, a run that goes on when it has come to its end.
+    void writeRuns();
+    [[nodiscard]] QString lossText(bool plan, const std::vector<KeptRun>& runs) const;
+    [[nodiscard]] bool asksForRunFiles(const std::vector<KeptRun>& runs);
     // `job` runs in another thread.
     bool begin(Work kind, const QString& file, JobLane::Work job);
     // `written` is called in this thread when the file is there.
@@ -91,6 +100,7 @@ private:
     RecentFiles recent_;
     QString doing_;
     double progress_ = 0;
+    std::vector<RunFile> runFiles_; // still to be written before the window closes
     Work kind_ = Work::Read;
     JobLane lane_; // last: its thread ends before what its jobs use
 };

@@ -74,9 +74,8 @@ FileDialogs FileDialogs::ofWindow(QWidget* window)
                                                 : UnsavedAnswer::Cancel;
     };
     dialogs.tellProblem = [window](const QString& title, const QString& text) { QMessageBox::warning(window, title, text); };
-    dialogs.giveUp = [window](const QString& doing) {
-        QMessageBox box(QMessageBox::Question, tr("Still at work"), tr("Stop %1?").arg(doing), QMessageBox::Discard | QMessageBox::Cancel, window);
-        box.setInformativeText(tr("The file will not be made."));
+    dialogs.giveUp = [window](const QString& question) {
+        QMessageBox box(QMessageBox::Question, tr("Still at work"), question, QMessageBox::Discard | QMessageBox::Cancel, window);
         box.setDefaultButton(QMessageBox::Cancel);
         return box.exec() == QMessageBox::Discard;
     };

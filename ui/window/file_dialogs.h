@@ -20,7 +20,7 @@ struct FileDialogs {
     std::function<QString(const QString& title, const QString& filter, const QString& suggestion)> saveFile;
     std::function<UnsavedAnswer(const QString& question)> unsaved;
     std::function<void(const QString& title, const QString& text)> tellProblem;
-    std::function<bool(const QString& doing)> giveUp; // a file that is being written when the window closes
+    std::function<bool(const QString& question)> giveUp; // what is at work when the window closes
 
     static FileDialogs ofWindow(QWidget* window);
 };

@@ -425,7 +425,10 @@ void MainWindow::showFileWork()
         refreshActions();
         // queued: how the writing ended is told after that it did
         if (!fileWork_ && std::exchange(closesWhenWritten_, false))
-            QMetaObject::invokeMethod(this, [this] { if (!workbench_->unsavedRun()) close(); }, Qt::QueuedConnection);
+            QMetaObject::invokeMethod(this, [this] {
+                closesWhenWritten_ = files_->busy(); // the next run's
+                if (!closesWhenWritten_ && workbench_->unsavedRuns().empty()) close();
+            }, Qt::QueuedConnection);
     }
     runBar_->refresh();
 }
@@ -470,10 +473,10 @@ void MainWindow::refreshActions()
     WindowActions::setAvailable(*actions_->openTrace, !files_->busy() && !run.active(), run.active() ? tr("A run is going on.") : atWork);
     WindowActions::setAvailable(*actions_->follow, bench.scene().growing(), tr("No run adds to the timeline."));
     WindowActions::setAvailable(*actions_->closeTrace, bench.other() && !run.active(), tr("There is no trace beside the simulated one, or it still grows."));
+    actions_->nameViews(bench.otherWord());
     for (QAction* view : actions_->views->actions()) {
         view->setChecked(view->data().toInt() == static_cast<int>(bench.view()));
         WindowActions::setAvailable(*view, bench.other() != nullptr, tr("There is only the simulated trace."));
-    actions_->nameViews(bench.otherWord());
     }
     runBar_->refresh();
 }

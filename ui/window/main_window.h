@@ -13,7 +13,7 @@
 //   +------+---------------------------------+-----------+
 //
 // On a narrow screen selection and figures share one place as tabs. Closing it during a run ends the engine; it asks once
-// about what would be lost, changes of the plan and the newest run.
+// about what would be lost, changes of the plan and the runs that no file has.
 #pragma once
 
 #include "ui/theme/theme.h"
@@ -122,7 +122,7 @@ private:
     QLabel* traceLabel_ = nullptr;
     QLabel* clockLabel_ = nullptr;
     QCheckBox* problemsOnly_ = nullptr;
-    bool closesWhenWritten_ = false; // the run is being written, to be closed after
+    bool closesWhenWritten_ = false; // runs are being written, to be closed after
     int stepsSeen_ = 0; // of the run, to do things once a step
     bool fileWork_ = false; // as the actions know it
 };

@@ -110,10 +110,11 @@ void Workbench::showRun(std::size_t index)
     emit viewChanged();
 }
 
-std::shared_ptr<const traces::Trace> Workbench::unsavedRun() const
+std::vector<KeptRun> Workbench::unsavedRuns() const
 {
-    if (runs_.empty() || runs_.front().saved || runs_.front().trace->sliceCount() == 0) return nullptr;
-    return runs_.front().trace;
+    std::vector<KeptRun> unsaved = runs_;
+    std::erase_if(unsaved, [](const KeptRun& run) { return run.saved || run.trace->sliceCount() == 0; });
+    return unsaved;
 }
 
 void Workbench::markSaved(const std::shared_ptr<const traces::Trace>& trace)

@@ -59,8 +59,9 @@ public:
     static constexpr std::size_t kMostRuns = 5;
     [[nodiscard]] const std::vector<KeptRun>& runs() const { return runs_; }
     void showRun(std::size_t index); // into runs(); nothing while a run goes on
-    // The newest run, where it has anything that no file has.
-    [[nodiscard]] std::shared_ptr<const traces::Trace> unsavedRun() const;
+    // Those of the last runs that have anything which no file has, newest first.
+    [[nodiscard]] std::vector<KeptRun> unsavedRuns() const;
+    [[nodiscard]] bool goesOn(const KeptRun& run) const { return run_.active() && run.trace == run_.trace(); }
     void markSaved(const std::shared_ptr<const traces::Trace>& trace);
 
     [[nodiscard]] ViewKind view() const { return view_; }
