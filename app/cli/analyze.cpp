@@ -4,6 +4,7 @@
 #include "app/cli/trace_notes.h"
 #include "app/cli/verbs.h"
 #include "traces/analysis/finished_steps.h"
+#include "traces/base/text.h"
 #include "traces/format/trace_file.h"
 
 #include <fmt/format.h>
@@ -13,6 +14,8 @@
 namespace stagecraft::cli {
 
 namespace {
+
+using traces::counted;
 
 struct Options {
     std::vector<std::string> traces;
@@ -29,9 +32,9 @@ Json stepJson(const traces::Trace& trace, const traces::StepFigures& figures, co
 
 std::string heading(const std::string& file, const traces::Trace& trace)
 {
-    std::string text = fmt::format("{}: {}; {}, {} events, {} clock\n", file, shapeText(trace.info),
-                                   labelText(trace.info.label), trace.sliceCount(), clockText(trace.info.clock));
-    if (trace.lostEvents() > 0) text += fmt::format("  {} events were lost while it was recorded\n", trace.lostEvents());
+    std::string text = fmt::format("{}: {}; {}, {}, {} clock\n", file, shapeText(trace.info), labelText(trace.info.label),
+                                   counted(trace.sliceCount(), "event"), clockText(trace.info.clock));
+    if (trace.lostEvents() > 0) text += "  " + counted(trace.lostEvents(), "event") + " lost while it was recorded\n";
     for (const std::string& note : trace.notes()) text += fmt::format("  note: {}\n", note);
     return text;
 }
@@ -59,8 +62,8 @@ int analyze(const Options& options)
     }
     if (steps.empty()) {
         return failed(Error{
-            fmt::format("{}: the trace has no computing slice, so there is nothing to analyse; it has {} events in {} lanes",
-                        file, trace.sliceCount(), trace.laneCount())});
+            fmt::format("{}: the trace has no computing slice, so there is nothing to analyse; it has {} in {}",
+                        file, counted(trace.sliceCount(), "event"), counted(trace.laneCount(), "lane"))});
     }
     if (!options.json) return print(text);
     sayNotes(trace, file); // the text has them in its heading

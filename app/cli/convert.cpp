@@ -2,6 +2,7 @@
 #include "app/cli/trace_argument.h"
 #include "app/cli/trace_notes.h"
 #include "app/cli/verbs.h"
+#include "traces/base/text.h"
 #include "traces/format/trace_file.h"
 
 #include <fmt/format.h>
@@ -25,7 +26,7 @@ int convert(const std::vector<std::string>& files)
     if (!trace.ok()) return failed(trace.error());
     sayNotes(trace.value(), files[0]);
     if (auto saved = traces::saveTrace(trace.value(), files[1]); !saved.ok()) return failed(saved.error());
-    return print(fmt::format("{}: {} events written\n", files[1], trace.value().sliceCount()));
+    return print(fmt::format("{}: {} written\n", files[1], traces::counted(trace.value().sliceCount(), "event")));
 }
 
 } // namespace

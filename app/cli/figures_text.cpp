@@ -2,6 +2,7 @@
 #include "app/cli/figures_text.h"
 
 #include "app/cli/table.h"
+#include "traces/base/text.h"
 
 #include <fmt/format.h>
 
@@ -26,19 +27,14 @@ std::vector<std::size_t> causesPresent(const traces::StepFigures& figures)
     return present;
 }
 
-std::string count(int number, std::string_view thing)
-{
-    return fmt::format("{} {}{}", number, thing, number == 1 ? "" : thing.ends_with("ch") ? "es" : "s");
-}
-
 } // namespace
 
 std::string shapeText(const traces::TraceInfo& info)
 {
     std::string text = info.schedule.empty() ? "" : info.schedule + ", ";
-    text += count(info.ranks, "rank");
-    if (info.chunks > 1) text += ", " + count(info.chunks, "chunk");
-    if (info.microbatches > 0) text += ", " + count(info.microbatches, "micro-batch");
+    text += traces::counted(info.ranks, "rank");
+    if (info.chunks > 1) text += ", " + traces::counted(info.chunks, "chunk");
+    if (info.microbatches > 0) text += ", " + traces::counted(info.microbatches, "micro-batch");
     return text;
 }
 

@@ -9,6 +9,7 @@
 #include "app/cli/trace_notes.h"
 #include "app/cli/verbs.h"
 #include "traces/analysis/step_times.h"
+#include "traces/base/text.h"
 #include "traces/format/trace_file.h"
 
 #include <fmt/format.h>
@@ -111,7 +112,7 @@ std::string lossText(const std::vector<double>& loss)
 {
     if (loss.empty()) return "none";
     if (loss.size() == 1) return fmt::format("{:.6g}", loss.front());
-    return fmt::format("{:.6g} → {:.6g} in {} steps", loss.front(), loss.back(), loss.size());
+    return fmt::format("{:.6g} → {:.6g} in {}", loss.front(), loss.back(), traces::counted(loss.size(), "step"));
 }
 
 std::string resultText(const LiveRun& run, const std::optional<traces::StepFigures>& figures)
@@ -166,7 +167,7 @@ int report(const LiveRun& run, const Options& options)
     }
     if (run.failure) return failed(failureOf(*run.failure));
     if (run.state == engine::SessionState::Stopped) {
-        return failed(Error{fmt::format("stopped; {} events were kept{}", run.trace.sliceCount(),
+        return failed(Error{fmt::format("stopped; kept {}{}", traces::counted(run.trace.sliceCount(), "event"),
                                         options.trace.empty() ? "" : " in " + options.trace)});
     }
     if (!run.result) return failed(Error{fmt::format("the run ended ({}) without a result", engine::stateText(run.state))});

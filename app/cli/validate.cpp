@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/schedule/validate.h"
 #include "app/cli/figures_json.h"
 #include "app/cli/verbs.h"
+#include "engine/schedule/validate.h"
+#include "traces/base/text.h"
 #include "traces/format/input_file.h"
 
 #include <fmt/format.h>
@@ -11,6 +12,8 @@
 namespace stagecraft::cli {
 
 namespace {
+
+using traces::counted;
 
 struct Options {
     std::string file;
@@ -46,8 +49,8 @@ Json unreadableJson(const Error& error)
 std::string reportText(const std::string& file, const engine::Schedule& schedule, const engine::ValidationReport& report)
 {
     if (report.legal()) {
-        return fmt::format("{}: legal; {} ranks, {} stages, {} micro-batches, {} actions\n", file, schedule.ranks,
-                           schedule.stages(), schedule.microbatches, schedule.actionCount());
+        return fmt::format("{}: legal; {}, {}, {}, {}\n", file, counted(schedule.ranks, "rank"), counted(schedule.stages(), "stage"),
+                           counted(schedule.microbatches, "micro-batch"), counted(schedule.actionCount(), "action"));
     }
     std::string text = fmt::format("{}: not legal\n", file);
     for (const engine::ScheduleFault& fault : report.errors) text += fmt::format("  {}\n", fault.message);
@@ -83,7 +86,7 @@ int validate(const Options& options)
     if (report.legal()) return printed;
     return failed(
         Error{fmt::format("{}: {}", options.file,
-                          report.deadlock.empty() ? fmt::format("{} in the schedule", report.faultCount == 1 ? "1 fault" : fmt::format("{} faults", report.faultCount))
+                          report.deadlock.empty() ? counted(report.faultCount, "fault") + " in the schedule"
                                                   : std::string("the schedule deadlocks"))});
 }
 

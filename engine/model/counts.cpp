@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/model/model.h"
 
+#include "traces/base/text.h"
 #include "traces/store/bounds.h"
 
 #include <fmt/format.h>
@@ -121,9 +122,9 @@ Expected<void> checkModel(const ModelSpec& model)
         bytes += static_cast<double>(layer.activationBytes) + static_cast<double>(layer.outputBytes);
     }
     if (bytes >= kMostBytes)
-        return Error{fmt::format("one micro-batch of {} rows through all layers needs {:.3g} bytes, more than can be counted ({:.3g}); "
+        return Error{fmt::format("one micro-batch of {} through all layers needs {:.3g} bytes, more than can be counted ({:.3g}); "
                                  "take fewer rows or smaller layers",
-                                 model.microbatchRows, bytes, kMostBytes)};
+                                 traces::counted(model.microbatchRows, "row"), bytes, kMostBytes)};
     return {};
 }
 

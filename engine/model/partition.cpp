@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/model/model.h"
 
+#include "traces/base/text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 namespace stagecraft::engine {
+
+using traces::counted;
 
 // best[k][i] is the smallest possible largest sum when the first i layers go to k stages, the last of them from layer cut[k][i]
 // on. As a cut moves right, what lies before it grows and the last stage shrinks: the best cut is where they meet, and it
@@ -14,8 +18,8 @@ Expected<Partition> balancedPartition(const std::vector<double>& weight, int sta
 {
     const auto layers = static_cast<int>(weight.size());
     if (stages < 1 || stages > layers)
-        return Error{fmt::format("{} stages cannot be made of {} layers; every stage needs one, so at most {} stages", stages,
-                                 layers, layers)};
+        return Error{fmt::format("{} cannot be made of {}; every stage needs one, so at most {}", counted(stages, "stage"),
+                                 counted(layers, "layer"), counted(layers, "stage"))};
     const auto n = static_cast<std::size_t>(layers);
     const auto k = static_cast<std::size_t>(stages);
     std::vector<double> sum(n + 1, 0);

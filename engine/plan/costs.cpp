@@ -3,6 +3,7 @@
 // From a plan to its cost table: times by the plan's source, sizes from the plan or else from the model.
 #include "engine/plan/plan.h"
 
+#include "traces/base/text.h"
 #include "traces/store/bounds.h"
 
 #include <fmt/format.h>
@@ -34,7 +35,7 @@ Expected<void> checkSaid(const CostSpec& costs)
     const auto sizes = [](std::initializer_list<std::pair<std::string_view, Bytes>> said) -> Expected<void> {
         for (const auto& [name, bytes] : said)
             if (bytes < 0 || bytes > traces::kMostBytes)
-                return Error{fmt::format("costs: {} is {} bytes; 0 to {} is allowed", name, bytes, traces::kMostBytes)};
+                return Error{fmt::format("costs: {} is {}; 0 to {} is allowed", name, traces::counted(bytes, "byte"), traces::kMostBytes)};
         return {};
     };
     if (Expected<void> ok = sizes({{"activation_bytes", costs.activationBytes},
@@ -60,7 +61,8 @@ Expected<void> checkSaid(const CostSpec& costs)
 
 Error wrongLength(std::string_view what, std::size_t length, std::size_t stages)
 {
-    return Error{fmt::format("costs.{}: it has {} entries, the plan has {} stages; give one per stage", what, length, stages)};
+    return Error{fmt::format("costs.{}: it has {}, the plan has {}; give one per stage", what, traces::counted(length, "entry"),
+                             traces::counted(stages, "stage"))};
 }
 
 // Sizes of each stage by the model: activations, weights, gradients, optimizer state, and what crosses to the next stage.

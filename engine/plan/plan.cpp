@@ -3,6 +3,7 @@
 
 #include "engine/plan/plan_words.h"
 #include "engine/schedule/validate.h"
+#include "traces/base/text.h"
 
 #include <fmt/format.h>
 
@@ -10,6 +11,8 @@
 #include <utility>
 
 namespace stagecraft::engine {
+
+using traces::counted;
 
 std::string_view runModeText(RunMode mode) { return wordOf(kRunModeWords, mode); }
 std::string_view deviceText(DeviceKind device) { return wordOf(kDeviceWords, device); }
@@ -67,15 +70,16 @@ Expected<Partition> partitionOf(const Plan& plan)
         return balanced;
     }
     if (static_cast<int>(plan.partition.size()) != stages)
-        return Error{fmt::format("partition: it has {} entries, but {} ranks with {} chunks are {} stages; give one entry per "
+        return Error{fmt::format("partition: it has {}, but {} with {} make {}; give one entry per "
                                  "stage, or leave it out for a balanced one",
-                                 plan.partition.size(), plan.pipeline.ranks, plan.pipeline.chunks, stages)};
+                                 counted(plan.partition.size(), "entry"), counted(plan.pipeline.ranks, "rank"),
+                                 counted(plan.pipeline.chunks, "chunk"), counted(stages, "stage"))};
     for (std::size_t s = 0; s < plan.partition.size(); ++s)
         if (plan.partition[s] < 1)
             return Error{fmt::format("partition: stage {} has {} layers; every stage needs at least one", s, plan.partition[s])};
     const std::int64_t sum = std::accumulate(plan.partition.begin(), plan.partition.end(), std::int64_t{0});
     if (sum != layers)
-        return Error{fmt::format("partition: it gives out {} layers, the model has {}", sum, layers)};
+        return Error{fmt::format("partition: it gives out {}, the model has {}", counted(sum, "layer"), layers)};
     return plan.partition;
 }
 

@@ -2,6 +2,7 @@
 #include "engine/runtime/run_messages.h"
 
 #include "engine/plan/plan_json.h"
+#include "traces/base/text.h"
 
 #include <fmt/format.h>
 
@@ -32,8 +33,8 @@ TraceInfo openingInfo(const RunnablePlan& runnable)
     const bool emulated = plan.run.mode == RunMode::Emulated;
     return {.label = emulated ? TraceLabel::Emulated : TraceLabel::Measured,
             .clock = emulated ? ClockKind::Virtual : ClockKind::Monotonic,
-            .title = fmt::format("{}: {}, {} ranks, {} micro-batches", plan.name.empty() ? "run" : plan.name,
-                                 schedule.name, schedule.ranks, schedule.microbatches),
+            .title = fmt::format("{}: {}, {}, {}", plan.name.empty() ? "run" : plan.name,
+                                 schedule.name, counted(schedule.ranks, "rank"), counted(schedule.microbatches, "micro-batch")),
             .schedule = schedule.name,
             .planJson = writePlan(plan),
             .ranks = schedule.ranks,

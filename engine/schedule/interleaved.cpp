@@ -11,6 +11,7 @@
 // one backward, then the rest. Bubble time (p-1)(TF+TB)/v.
 // g by PyTorch's rule (ScheduleInterleaved1F1B): rounds = max(1, m div p), g = m / rounds, which must be whole.
 #include "engine/schedule/families.h"
+#include "traces/base/text.h"
 
 #include <fmt/format.h>
 
@@ -55,9 +56,10 @@ Expected<void> checkInterleaved(const ScheduleRequest& request)
     const int m = request.microbatches;
     if (fits(m, p)) return {};
     const int rounds = std::max(1, m / p);
-    return Error{fmt::format("schedule interleaved: {} micro-batches on {} ranks are not allowed, they go in {} rounds of "
+    return Error{fmt::format("schedule interleaved: {} on {} are not allowed, they go in {} of "
                                  "equal size and {} is no multiple of {}; the nearest number that fits is {}",
-                                 m, p, rounds, m, rounds, nearestMicroBatches(m, p))};
+                                 traces::counted(m, "micro-batch"), traces::counted(p, "rank"), traces::counted(rounds, "round"), m, rounds,
+                                 nearestMicroBatches(m, p))};
 }
 
 Schedule interleavedSchedule(const ScheduleRequest& request)

@@ -47,9 +47,9 @@ Expected<void> deriveShape(Schedule& schedule)
     // every stage takes every micro-batch forward, in an action each; a slip that asks for far more must not take the memory
     const std::int64_t pairs = (std::int64_t{lastStage} + 1) * (std::int64_t{lastMicroBatch} + 1);
     if (lastStage >= kMaxStages || pairs > std::max<std::int64_t>(kFewPairs, 2 * static_cast<std::int64_t>(actions)))
-        return Error{fmt::format("stage {} and micro-batch {} are the largest numbers, but there are only {} actions; numbers "
+        return Error{fmt::format("stage {} and micro-batch {} are the largest numbers, but there are only {}; numbers "
                                  "count from 0 without gaps, and there are at most {} stages",
-                                 lastStage, lastMicroBatch, actions, kMaxStages)};
+                                 lastStage, lastMicroBatch, traces::counted(actions, "action"), kMaxStages)};
     schedule.microbatches = lastMicroBatch + 1;
     const Rank nowhere{-1};
     schedule.stageToRank.assign(static_cast<std::size_t>(lastStage) + 1, nowhere);

@@ -215,7 +215,7 @@ TEST(Render, TellsWhatConvertTellsOfATrace)
     const Output converted = stagecraft({"convert", folder.file("a.strace"), folder.file("a.json")});
     const Output rendered = stagecraft({"render", folder.file("a.strace"), folder.file("a.svg")});
     EXPECT_EQ(rendered.err, converted.err);
-    EXPECT_THAT(rendered.err, HasSubstr("10 events were lost"));
+    EXPECT_THAT(rendered.err, HasSubstr("10 events lost"));
     EXPECT_THAT(rendered.err, HasSubstr("\\x1b[2J"));
     EXPECT_THAT(rendered.err, testing::Not(HasSubstr("\x1b")));
 }

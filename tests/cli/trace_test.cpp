@@ -87,7 +87,7 @@ TEST(Analyze, ReadsAJournalThatWasCutOffAndSaysSo)
     EXPECT_THAT(json.err, HasSubstr("left out"));
 }
 
-// Two steps of a run, the second broken off; seven events were lost.
+// Two steps of a run, the second broken off; seven events lost.
 TEST(Analyze, MarksAStepThatBrokeOffAndSaysWhatWasLost)
 {
     const TemporaryFolder folder;
@@ -107,7 +107,7 @@ TEST(Analyze, MarksAStepThatBrokeOffAndSaysWhatWasLost)
 
     const Output output = stagecraft({"analyze", file, "--json"});
     EXPECT_EQ(output.exitCode, 0);
-    EXPECT_THAT(output.err, HasSubstr("7 events were lost"));
+    EXPECT_THAT(output.err, HasSubstr("7 events lost"));
     const Json steps = Json::parse(output.out)["steps"];
     ASSERT_EQ(steps.size(), 2U);
     EXPECT_FALSE(steps[0].contains("incomplete"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/format/journal.h"
 
+#include "traces/base/text.h"
 #include "traces/format/output_file.h"
 #include "traces/format/trace_records.h"
 #include "traces/format/varint.h"
@@ -37,8 +38,8 @@ void JournalWriter::append(const Record& record)
     payload_.clear();
     appendPayload(payload_, record, deltas_);
     if (payload_.size() > kMaxPayload) {
-        append(NoteRecord{"a record of " + std::to_string(payload_.size()) +
-                          " bytes is too long for a journal and was left out"});
+        append(NoteRecord{"a record of " + counted(payload_.size(), "byte") +
+                          " is too long for a journal and was left out"});
         return;
     }
     appendByte(buffer_, journalType(record));
@@ -95,7 +96,7 @@ Expected<void> JournalReader::parse(std::vector<Record>& out)
             if (rest.size() < kHeadBytes) return {};
             return damaged("a record without a length");
         }
-        if (length > kMaxPayload) return damaged("a record of " + std::to_string(length) + " bytes");
+        if (length > kMaxPayload) return damaged("a record of " + counted(length, "byte"));
         const std::size_t start = std::min(rest.size(), kHeadBytes) - head.remaining();
         if (rest.size() - start < length) return {};
         Expected<std::optional<Record>> record =
@@ -180,11 +181,10 @@ Expected<Trace> loadJournal(const std::filesystem::path& file, const FileWatch& 
     if (runs > 1) trace.addNote("the file holds " + std::to_string(runs) + " runs one after another; this is the last");
     if (!damage.empty()) trace.addNote(damage + "; what follows is missing");
     else if (reader.pendingBytes() > 0)
-        trace.addNote("the file was cut off: its last " + std::to_string(reader.pendingBytes()) +
-                      " bytes are the beginning of a record and were left out");
+        trace.addNote("the file was cut off: its end, " + counted(reader.pendingBytes(), "byte") +
+                      ", is the beginning of a record and was left out");
     if (misfits > 0)
-        trace.addNote(std::to_string(misfits) +
-                      " records of the file did not fit and were left out; the first: " + firstMisfit);
+        trace.addNote(counted(misfits, "record") + " of the file did not fit and had to be left out; the first: " + firstMisfit);
     return trace;
 }
 

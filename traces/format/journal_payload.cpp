@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/format/journal_payload.h"
 
+#include "traces/base/text.h"
 #include "traces/format/varint.h"
 #include "traces/store/bounds.h"
 
@@ -300,7 +301,7 @@ Expected<std::optional<Record>> readPayload(unsigned type, std::string_view payl
     ByteReader in(payload);
     std::optional<Record> record = readRecord(type, in, deltas);
     if (in.failed())
-        return Error{std::string(kTypeNames[type]) + " of " + std::to_string(payload.size()) + " bytes cannot be read"};
+        return Error{std::string(kTypeNames[type]) + " of " + counted(payload.size(), "byte") + " cannot be read"};
     if (!record) return record;
     if (const Expected<void> fits = std::visit(Bounds{}, *record); !fits.ok()) return fits.error().in(kTypeNames[type]);
     if (deltas.lanes.size() > kMostLanes) return Error{"more than " + std::to_string(kMostLanes) + " lanes"};

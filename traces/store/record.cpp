@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/store/record.h"
 
+#include "traces/base/text.h"
+
 #include <string>
 
 namespace stagecraft::traces {
@@ -8,7 +10,7 @@ namespace {
 
 Error unknownLane(LaneId lane, std::size_t count)
 {
-    return Error{"lane " + std::to_string(lane.value) + " is not declared; the trace has " + std::to_string(count) + " lanes"};
+    return Error{"lane " + std::to_string(lane.value) + " is not declared; the trace has " + counted(count, "lane")};
 }
 
 struct Applier {
@@ -50,7 +52,7 @@ struct Applier {
             if (ref.index >= trace.lane(ref.lane).size())
                 return Error{"an edge names slice " + std::to_string(ref.index) + " of lane " +
                              std::to_string(ref.lane.value) + ", which has " +
-                             std::to_string(trace.lane(ref.lane).size()) + " slices"};
+                             counted(trace.lane(ref.lane).size(), "slice")};
         }
         const std::vector<Edge>& edges = trace.edgesOfLane(r.edge.to.lane);
         if (!edges.empty() && edges.back().to.index > r.edge.to.index)

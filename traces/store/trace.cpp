@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/store/trace.h"
 
+#include "traces/base/text.h"
+
 #include <algorithm>
 
 namespace stagecraft::traces {
@@ -178,7 +180,7 @@ TimeNs Trace::pausedWithin(Interval interval) const
 std::vector<std::string> caveatsOf(const Trace& trace)
 {
     std::vector<std::string> caveats;
-    if (trace.lostEvents() > 0) caveats.push_back(std::to_string(trace.lostEvents()) + " events were lost while it was recorded");
+    if (trace.lostEvents() > 0) caveats.push_back(counted(trace.lostEvents(), "event") + " lost while it was recorded");
     caveats.insert(caveats.end(), trace.notes().begin(), trace.notes().end());
     return caveats;
 }
