@@ -20,9 +20,9 @@ std::string_view checkModeText(CheckMode check) { return wordOf(kCheckWords, che
 
 namespace {
 
-ScheduleRequest requestOf(const PipelineSpec& pipeline)
+ScheduleRequest requestOf(const PipelineSpec& pipeline, const std::stop_token& stop = {})
 {
-    return {pipeline.schedule, pipeline.ranks, pipeline.chunks, pipeline.microbatches};
+    return {pipeline.schedule, pipeline.ranks, pipeline.chunks, pipeline.microbatches, stop};
 }
 
 // Without making a schedule that a generator knows how to make: a plan is checked at every key.
@@ -35,10 +35,10 @@ Expected<void> checkSchedule(const Plan& plan)
 
 } // namespace
 
-Expected<Schedule> scheduleOf(const Plan& plan)
+Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop)
 {
     const PipelineSpec& pipeline = plan.pipeline;
-    if (pipeline.schedule != "custom") return generate(requestOf(pipeline));
+    if (pipeline.schedule != "custom") return generate(requestOf(pipeline, stop));
     Expected<Schedule> parsed = parseSchedule(pipeline.customSchedule);
     if (!parsed.ok()) return parsed.error().in("pipeline.custom_schedule");
     const Schedule& schedule = parsed.value();

@@ -99,7 +99,8 @@ struct Plan {
 // Everything that can be said without running: ranges, model, partition, schedule, costs. First error found.
 Expected<void> checkPlan(const Plan& plan);
 
-Expected<Schedule> scheduleOf(const Plan& plan);
+// `stop` ends the making of a large one with an error; another thread may ask for that at any time.
+Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop = {});
 
 // The partition in use: the plan's own, or balanced by FLOPs. Error where it does not fit model or stages.
 Expected<Partition> partitionOf(const Plan& plan);

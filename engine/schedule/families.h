@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The generators behind generate(): one file per family, a pure function of a request that checkRequest() has passed. What a
-// family needs beyond the ranges and its chunk counts it says in a check of its own.
+// family needs beyond the ranges and its chunk counts it says in a check of its own. Each looks at the request's stop before
+// it fills the list of a rank, and leaves the rest where it is asked for: generate() then gives no schedule at all.
 #pragma once
 
 #include "engine/schedule/schedule.h"

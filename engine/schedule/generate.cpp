@@ -111,7 +111,9 @@ Expected<void> checkRequest(const ScheduleRequest& request)
 Expected<Schedule> generate(const ScheduleRequest& request)
 {
     if (Expected<void> legal = checkRequest(request); !legal.ok()) return legal.error();
-    return findGenerator(request.name)->generate(request);
+    Schedule schedule = findGenerator(request.name)->generate(request);
+    if (request.stop.stop_requested()) return Error{"the making of the schedule was stopped"}; // it may be a part
+    return schedule;
 }
 
 std::vector<Rank> loopPlacement(int ranks, int chunks)

@@ -71,6 +71,7 @@ Schedule interleavedSchedule(const ScheduleRequest& request)
     const int total = m * v;
     Schedule schedule = emptySchedule(request, 2 * static_cast<std::size_t>(total));
     for (int r = 0; r < p; ++r) {
+        if (request.stop.stop_requested()) break;
         std::vector<Action>& list = schedule.order[static_cast<std::size_t>(r)];
         ChunkWalk forwards(v, group);
         ChunkWalk backwards(v, group);

@@ -16,6 +16,7 @@ Schedule naiveSchedule(const ScheduleRequest& request)
 {
     Schedule schedule = emptySchedule(request, 2 * static_cast<std::size_t>(request.microbatches));
     for (int r = 0; r < request.ranks; ++r) {
+        if (request.stop.stop_requested()) break;
         std::vector<Action>& list = schedule.order[static_cast<std::size_t>(r)];
         for (int i = 0; i < request.microbatches; ++i) {
             list.push_back(traces::forward(Stage{r}, MicroBatch{i}));

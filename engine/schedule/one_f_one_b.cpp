@@ -20,6 +20,7 @@ Schedule oneFOneBSchedule(const ScheduleRequest& request)
     const int m = request.microbatches;
     Schedule schedule = emptySchedule(request, 2 * static_cast<std::size_t>(m));
     for (int r = 0; r < p; ++r) {
+        if (request.stop.stop_requested()) break;
         std::vector<Action>& list = schedule.order[static_cast<std::size_t>(r)];
         const int warmup = std::min(p - 1 - r, m);
         for (int i = 0; i < warmup; ++i) list.push_back(traces::forward(Stage{r}, MicroBatch{i}));

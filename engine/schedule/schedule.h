@@ -12,6 +12,7 @@
 #include "traces/base/expected.h"
 #include "traces/base/ids.h"
 
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,7 @@ struct ScheduleRequest {
     int ranks = 4;
     int chunks = 1;
     int microbatches = 8;
+    std::stop_token stop = {}; // ends the making of a large schedule early, with an error; looked at once per rank
 };
 
 // What a schedule needs and does, for lists, tooltips and error messages.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit_costs.h"
 
+#include "engine/schedule/families.h"
 #include "engine/schedule/validate.h"
 
 #include <gmock/gmock.h>
@@ -115,6 +116,29 @@ TEST(Families, AreDescribedForPeople)
         EXPECT_EQ(engine::findFamily(family.name), &family);
     }
     EXPECT_EQ(engine::findFamily("nothing"), nullptr);
+}
+
+TEST(Generate, GivesNothingWhereItWasStopped)
+{
+    std::stop_source stop;
+    for (const auto& [name, chunks] : {std::pair{"naive", 1}, {"gpipe", 1}, {"1f1b", 1}, {"interleaved", 2}}) {
+        const engine::ScheduleRequest request{name, 4, chunks, 8, stop.get_token()};
+        EXPECT_EQ(errorOf(request), "no error") << name;
+    }
+    stop.request_stop();
+    for (const auto& [name, chunks] : {std::pair{"naive", 1}, {"gpipe", 1}, {"1f1b", 1}, {"interleaved", 2}})
+        EXPECT_THAT(errorOf({name, 4, chunks, 8, stop.get_token()}), HasSubstr("stopped")) << name;
+}
+
+// The work itself ends, not only its result: a window waits for it.
+TEST(Generate, FillsNoFurtherRankOnceItIsStopped)
+{
+    std::stop_source stop;
+    stop.request_stop();
+    const engine::ScheduleRequest request{"", 4, 2, 8, stop.get_token()};
+    for (const auto generator :
+         {&engine::naiveSchedule, &engine::gpipeSchedule, &engine::oneFOneBSchedule, &engine::interleavedSchedule})
+        EXPECT_EQ(generator(request).actionCount(), 0U);
 }
 
 } // namespace
