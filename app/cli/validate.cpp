@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/figures_json.h"
 #include "app/cli/verbs.h"
+#include "engine/plan/plan.h"
 #include "engine/schedule/validate.h"
 #include "traces/base/text.h"
 #include "traces/format/input_file.h"
@@ -21,7 +22,7 @@ struct Options {
     bool json = false;
 };
 
-Json reportJson(const engine::ValidationReport& report)
+Json reportJson(const engine::Schedule& schedule, const engine::ValidationReport& report)
 {
     Json errors = Json::array();
     for (const engine::ScheduleFault& fault : report.errors) {
@@ -37,7 +38,9 @@ Json reportJson(const engine::ValidationReport& report)
                             {"action", waiting.action},
                             {"waits_for", waiting.waitsFor}});
     }
-    return {{"legal", report.legal()}, {"errors", errors}, {"deadlock", deadlock}};
+    Json json{{"legal", report.legal()}, {"errors", errors}, {"deadlock", deadlock}};
+    if (const Expected<void> even = engine::checkEvenStages(schedule); !even.ok()) json["no_plan"] = even.error().message;
+    return json;
 }
 
 Json unreadableJson(const Error& error)
@@ -49,7 +52,8 @@ Json unreadableJson(const Error& error)
 std::string reportText(const std::string& file, const engine::Schedule& schedule, const engine::ValidationReport& report)
 {
     if (report.legal()) {
-        return fmt::format("{}: legal; {}, {}, {}, {}\n", file, counted(schedule.ranks, "rank"), counted(schedule.stages(), "stage"),
+        const Expected<void> even = engine::checkEvenStages(schedule);
+        return fmt::format("{}: legal{}; {}, {}, {}, {}\n", file, even.ok() ? "" : "; plans cannot take it: " + even.error().message, counted(schedule.ranks, "rank"), counted(schedule.stages(), "stage"),
                            counted(schedule.microbatches, "micro-batch"), counted(schedule.actionCount(), "action"));
     }
     std::string text = fmt::format("{}: not legal\n", file);
@@ -82,7 +86,7 @@ int validate(const Options& options)
     const engine::ValidationReport report =
         engine::validate(schedule.value(), {.send = rendezvous ? engine::SendMode::Rendezvous : engine::SendMode::Buffered});
     const int printed =
-        print(options.json ? jsonText(reportJson(report)) : reportText(options.file, schedule.value(), report));
+        print(options.json ? jsonText(reportJson(schedule.value(), report)) : reportText(options.file, schedule.value(), report));
     if (report.legal()) return printed;
     return failed(
         Error{fmt::format("{}: {}", options.file,

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -35,6 +36,16 @@ Expected<void> checkSchedule(const Plan& plan)
 
 } // namespace
 
+Expected<void> checkEvenStages(const Schedule& schedule)
+{
+    std::vector<int> held(schedule.order.size(), 0);
+    for (const Rank rank : schedule.stageToRank) ++held[index(rank)];
+    const auto [fewest, most] = std::minmax_element(held.begin(), held.end());
+    if (held.empty() || *fewest == *most) return {};
+    return Error{fmt::format("rank {} holds {} and rank {} holds {}; a plan needs the same number on every rank",
+                             most - held.begin(), counted(*most, "stage"), fewest - held.begin(), *fewest)};
+}
+
 Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop)
 {
     const PipelineSpec& pipeline = plan.pipeline;
@@ -45,10 +56,7 @@ Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop)
     const auto differs = [](std::string_view what, int planned, int found) {
         return Error{fmt::format("pipeline.{}: the plan says {}, but its custom schedule has {}", what, planned, found)};
     };
-    if (schedule.stages() != schedule.ranks * schedule.chunks)
-        return Error{fmt::format("pipeline.custom_schedule: its {} stages lie unevenly on {} ranks; here every rank must hold the same "
-                                 "number of stages",
-                                 schedule.stages(), schedule.ranks)};
+    if (Expected<void> even = checkEvenStages(schedule); !even.ok()) return even.error().in("pipeline.custom_schedule");
     if (schedule.ranks != pipeline.ranks) return differs("ranks", pipeline.ranks, schedule.ranks);
     if (schedule.stages() != plan.stages()) return differs("ranks times chunks", plan.stages(), schedule.stages());
     if (schedule.microbatches != pipeline.microbatches)

@@ -102,6 +102,9 @@ Expected<void> checkPlan(const Plan& plan);
 // `stop` ends the making of a large one with an error; another thread may ask for that at any time.
 Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop = {});
 
+// Plans reckon with the same number of stages on every rank; an error says which ranks differ.
+Expected<void> checkEvenStages(const Schedule& schedule);
+
 // The partition in use: the plan's own, or balanced by FLOPs. Error where it does not fit model or stages.
 Expected<Partition> partitionOf(const Plan& plan);
 

@@ -89,6 +89,22 @@ TEST(Validate, FindsTheDeadlockOfRendezvousSends)
     EXPECT_THAT(people.err, HasSubstr("deadlocks"));
 }
 
+// Stages 0 and 2 on rank 0, stage 1 on rank 1: an order that can be executed, but no plan describes it.
+TEST(Validate, SaysWhenPlansCannotTakeALegalSchedule)
+{
+    const TemporaryFolder folder;
+    const std::string file = folder.file("uneven.schedule");
+    spill(file, "0F0,2F0,2B0,0B0\n1F0,1B0\n");
+    const std::string why = "rank 0 holds 2 stages and rank 1 holds 1; a plan needs the same number on every rank";
+    const Output output = stagecraft({"validate", file});
+    EXPECT_EQ(output.exitCode, 0);
+    EXPECT_THAT(output.out, HasSubstr("legal; plans cannot take it: " + why));
+    const Json json = jsonOf({"validate", file, "--json"});
+    EXPECT_EQ(json["legal"], true);
+    EXPECT_EQ(json["no_plan"], why);
+    expectRefusal({"simulate", "--schedule", file}, 1, why);
+}
+
 TEST(Validate, QuotesTheCellThatIsNoAction)
 {
     const TemporaryFolder folder;

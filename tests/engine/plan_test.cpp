@@ -165,7 +165,7 @@ TEST(PlanJson, ChecksWhatBelongsTogether)
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"pipeline":{"schedule":"custom","custom_schedule":"0F0,0B0"}})"),
                 HasSubstr("the plan says 4, but its custom schedule has 1"));
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"pipeline":{"schedule":"custom","ranks":2,"custom_schedule":"0F0,0B0\n,\n"}})"),
-                HasSubstr("its 1 stages lie unevenly on 2 ranks"));
+                HasSubstr("rank 0 holds 1 stage and rank 1 holds 0; a plan needs"));
 }
 
 TEST(PlanJson, RefusesPartitionsThatOnlyFitWhenTheirSumOverflows)
