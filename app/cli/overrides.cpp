@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -142,13 +143,28 @@ Expected<void> applyBackward(Plan& plan, const Overrides& given)
     return {};
 }
 
+// A plan that took its times from its model or a run has none to assume beside the one that was given: a backward takes twice
+// its forward, for it has two matrix products where that has one.
+void assumeTheOther(engine::CostSpec& costs, const Overrides& given)
+{
+    const bool backward = given.backward || given.inputGrad;
+    if (!given.forward) costs.forward = costs.backward / 2;
+    else if (!backward) costs.backward = 2 * std::min(costs.forward, std::numeric_limits<TimeNs>::max() / 2);
+}
+
 Expected<void> applyCosts(Plan& plan, const Overrides& given)
 {
     engine::CostSpec& costs = plan.costs;
-    if (given.forward || given.backward || given.inputGrad || given.weightGrad) {
+    const bool assumedBefore = costs.source == engine::CostSource::Assumed;
+    const bool givesTimes = given.forward || given.backward || given.inputGrad || given.weightGrad;
+    if (givesTimes && !assumedBefore) {
         costs.source = engine::CostSource::Assumed;
+        costs.inputGrad.reset();
+        costs.weightGrad.reset();
     }
     if (auto done = applyBackward(plan, given); !done.ok()) return done;
+    if (auto taken = take("--forward", given.forward, costs.forward, traces::parseDuration); !taken.ok()) return taken;
+    if (givesTimes && !assumedBefore) assumeTheOther(costs, given);
 
     const auto jitter = [](std::string_view text) -> Expected<double> {
         const Expected<double> value = traces::parseFraction(text);
@@ -157,8 +173,7 @@ Expected<void> applyCosts(Plan& plan, const Overrides& given)
         }
         return value;
     };
-    for (const auto& taken : {take("--forward", given.forward, costs.forward, traces::parseDuration),
-                              take("--overlap", given.overlap, costs.overlap, traces::parseDuration),
+    for (const auto& taken : {take("--overlap", given.overlap, costs.overlap, traces::parseDuration),
                               take("--stage-scale", given.stageScale, costs.stageScale, parseScales),
                               take("--latency", given.latency, costs.latency, traces::parseDuration),
                               take("--bandwidth", given.bandwidth, costs.bandwidth, traces::parseBandwidth),
@@ -244,7 +259,8 @@ void addOverrides(CLI::App& verb, Overrides& given)
     group =
         "Costs (times take ns us ms s; sizes B KiB MiB GiB), for simulations; a run takes from them what transfers cost in "
         "mode emulated";
-    option("--forward", given.forward, "T", "Forward of one rank for one micro-batch, through all its chunks");
+    option("--forward", given.forward, "T", "Forward of one rank for one micro-batch, through all its chunks. Where the plan takes its times from its model or a "
+           "run, and --backward is not given, the backward takes twice as long");
     option("--backward", given.backward, "T", "Full backward, likewise");
     option("--input-grad", given.inputGrad, "T", "Input gradient; with --weight-grad, backward is their sum");
     option("--weight-grad", given.weightGrad, "T", "Weight gradient");

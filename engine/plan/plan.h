@@ -42,7 +42,7 @@ struct CostSpec {
     // Assumed: times of one rank for one micro-batch through all its chunks; a chunk takes 1/v.
     TimeNs forward = 1'000'000;
     TimeNs backward = 2'000'000;
-    std::optional<TimeNs> inputGrad;  // both or none; then backward is their sum
+    std::optional<TimeNs> inputGrad;  // both or none; then their sum counts, whatever `backward` says, and a file has only them
     std::optional<TimeNs> weightGrad;
     std::optional<TimeNs> overlap;    // of OVERLAP_F_B; F + B unless given
     std::vector<double> stageScale;   // one factor per stage, or empty

@@ -110,6 +110,20 @@ void readOptionalTime(JsonObject& object, std::string_view key, std::optional<Ti
     out = time;
 }
 
+// Backward is the sum of its parts: a file that says another one contradicts itself.
+void joinBackward(JsonObject& object, CostSpec& costs)
+{
+    if (!costs.inputGrad || !costs.weightGrad) return; // one alone is refused with the plan
+    const TimeNs sum = *costs.inputGrad > std::numeric_limits<TimeNs>::max() - *costs.weightGrad
+                           ? std::numeric_limits<TimeNs>::max() // too long for a plan, which it will say itself
+                           : *costs.inputGrad + *costs.weightGrad;
+    if (object.has("backward") && costs.backward != sum)
+        object.fail("costs.backward", fmt::format("{} is not the sum of input_grad and weight_grad, {}; leave backward out, or "
+                                                  "leave the two out",
+                                                  traces::exactDuration(costs.backward), traces::exactDuration(sum)));
+    costs.backward = sum;
+}
+
 Expected<void> readCosts(const Json& json, CostSpec& costs)
 {
     JsonObject object(json, "costs");
@@ -118,6 +132,7 @@ Expected<void> readCosts(const Json& json, CostSpec& costs)
     object.parsed("backward", costs.backward, &traces::parseDuration);
     readOptionalTime(object, "input_grad", costs.inputGrad);
     readOptionalTime(object, "weight_grad", costs.weightGrad);
+    joinBackward(object, costs);
     readOptionalTime(object, "overlap", costs.overlap);
     object.array("stage_scale", [&](const Json& factor, const std::string& path) -> Expected<void> {
         if (!factor.is_number() || !(factor.get<double>() >= 0) || !(factor.get<double>() <= 1e6))

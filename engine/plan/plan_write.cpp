@@ -57,7 +57,8 @@ OrderedJson costsJson(const CostSpec& costs)
     json["source"] = wordOf(kCostSourceWords, costs.source);
     const bool assumed = costs.source == CostSource::Assumed;
     if (assumed || costs.forward != defaults.forward) json["forward"] = traces::exactDuration(costs.forward);
-    if (assumed || costs.backward != defaults.backward) json["backward"] = traces::exactDuration(costs.backward);
+    const bool split = costs.inputGrad && costs.weightGrad; // the backward follows
+    if (!split && (assumed || costs.backward != defaults.backward)) json["backward"] = traces::exactDuration(costs.backward);
     if (costs.inputGrad) json["input_grad"] = traces::exactDuration(*costs.inputGrad);
     if (costs.weightGrad) json["weight_grad"] = traces::exactDuration(*costs.weightGrad);
     if (costs.overlap) json["overlap"] = traces::exactDuration(*costs.overlap);

@@ -108,6 +108,20 @@ TEST(Simulate, TakesAPlanFileAndItsChanges)
     EXPECT_EQ(jsonOf({"simulate", file, "--json"}), preset);
 }
 
+// gpt-small: 8 micro-batches on 2 ranks, times from its model. A backward has twice the matrix products of a forward.
+TEST(Simulate, AssumesTheOtherTimeWhereTheModelGaveBoth)
+{
+    const auto work = [](std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), {"simulate", "--json"});
+        return jsonOf(arguments)["work_ns"].get<long long>();
+    };
+    EXPECT_EQ(work({"gpt-small", "--forward", "3ms"}), 8 * 9'000'000);
+    EXPECT_EQ(work({"gpt-small", "--backward", "4ms"}), 8 * 6'000'000);
+    EXPECT_EQ(work({"gpt-small", "--input-grad", "1ms", "--weight-grad", "3ms"}), 8 * 6'000'000);
+    EXPECT_EQ(work({"gpt-small", "--forward", "3ms", "--backward", "4ms"}), 8 * 7'000'000);
+    EXPECT_EQ(work({"--forward", "3ms"}), 8 * 5'000'000) << "without a plan the backward takes 2 ms";
+}
+
 TEST(Simulate, TakesAScheduleFromAFile)
 {
     const traces::test::TemporaryFolder folder;

@@ -52,6 +52,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"simulate", "--latency", "fast"}, 2, "--latency"},
         Wrong{{"simulate", "--latency", "9000000000s"}, 1, "latency comes to 9e+09 s; at most 1e+06 s"},
         Wrong{{"simulate", "--activation-bytes", "8000000000GiB"}, 1, "activation_bytes is 8589934592000000000 bytes; 0 to"},
+        Wrong{{"simulate", "--activation-bytes", "1MiB", "--wgrad-bytes", "2MiB"}, 1, "its forward keeps only 1 MiB"},
+        Wrong{{"simulate", "--wgrad-bytes", "2MiB"}, 1, "give activation_bytes"},
         Wrong{{"simulate", "--bandwidth", "25"}, 2, "--bandwidth"},
         Wrong{{"simulate", "--bandwidth", "25GB/s"}, 2, "give --boundary-bytes, or a plan with a model"},
         Wrong{{"simulate", "--boundary-bytes", "-1"}, 2, "--boundary-bytes"},

@@ -77,6 +77,7 @@ TEST(PlanJson, KeepsEveryValue)
     plan.costs.source = CostSource::Measured;
     plan.costs.inputGrad = 5;
     plan.costs.weightGrad = 7;
+    plan.costs.backward = 5 + 7;
     plan.costs.overlap = 123'456'789;
     plan.costs.stageScale = {1, 1.25, 0.5, 2};
     plan.costs.activationBytes = 1025;
@@ -143,6 +144,16 @@ TEST(PlanJson, RefusesAKeyThatStandsTwice)
               "no error");
 }
 
+TEST(PlanJson, MakesTheBackwardOfASplitPlanTheSum)
+{
+    const Expected<Plan> read = readPlan(R"({"stagecraft_plan":1,"costs":{"input_grad":"3ms","weight_grad":"1ms"}})");
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    EXPECT_EQ(read.value().costs.backward, 4'000'000);
+    Plan inconsistent = read.value();
+    inconsistent.costs.backward = 1; // as an editor may leave it that changed the parts alone
+    EXPECT_EQ(readPlan(writePlan(inconsistent)).value(), read.value());
+}
+
 TEST(PlanJson, RefusesWhatWouldOverflowAParser)
 {
     const std::string deep(300'000, '[');
@@ -162,6 +173,9 @@ TEST(PlanJson, ChecksWhatBelongsTogether)
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"costs":{"source":"model"}})"), HasSubstr("needs a model"));
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"costs":{"bandwidth":"1GB/s"}})"), HasSubstr("boundary_bytes"));
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"costs":{"input_grad":"1ms"}})"), HasSubstr("together"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"costs":{"backward":"3ms","input_grad":"1ms","weight_grad":"1ms"}})"),
+                HasSubstr("costs.backward: 3ms is not the sum of input_grad and weight_grad, 2ms"));
+    EXPECT_EQ(errorOf(R"({"stagecraft_plan":1,"costs":{"backward":"2ms","input_grad":"1ms","weight_grad":"1ms"}})"), "no error");
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"pipeline":{"schedule":"custom","custom_schedule":"0F0,0B0"}})"),
                 HasSubstr("the plan says 4, but its custom schedule has 1"));
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"pipeline":{"schedule":"custom","ranks":2,"custom_schedule":"0F0,0B0\n,\n"}})"),
