@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/runnable.h"
 
+#include "engine/schedule/lower.h"
 #include "engine/schedule/validate.h"
 
 #include <fmt/format.h>
@@ -24,17 +25,14 @@ Expected<void> checkActions(const Schedule& schedule)
     std::size_t backwards = 0;
     for (const auto& rank : schedule.order) {
         for (const Action& action : rank) {
+            if (traces::isTransfer(action.kind())) continue; // the engine hands over by itself
             if (action.kind() == ActionKind::Backward) ++backwards;
             if (action.work.flow == traces::Flow::Single &&
                 (action.kind() == ActionKind::Forward || action.kind() == ActionKind::Backward))
                 continue;
-            const bool transfer = traces::isTransfer(action.kind());
-            return Error{fmt::format(
-                "schedule {}: the live engine cannot execute {} ({}). {}", schedule.name, traces::toText(action),
-                traces::kindName(action.kind()),
-                transfer ? "It hands tensors over by itself: leave the communication actions out."
-                         : "It runs schedules of F and B in one direction: take naive, gpipe, 1f1b or interleaved, or "
-                           "simulate this one.")};
+            return Error{fmt::format("schedule {}: the live engine cannot execute {} ({}). It runs schedules of F and B in one "
+                                     "direction: take naive, gpipe, 1f1b or interleaved, or simulate this one.",
+                                     schedule.name, traces::toText(action), traces::kindName(action.kind()))};
         }
     }
     if (backwards != static_cast<std::size_t>(schedule.stages()) * static_cast<std::size_t>(schedule.microbatches))
@@ -94,7 +92,7 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan)
     if (!partition.ok()) return partition.error();
     const Expected<CostTable> costs = costsOf(plan);
     if (!costs.ok()) return costs.error();
-    return RunnablePlan{plan, schedule.value(), partition.value(), costs.value()};
+    return RunnablePlan{plan, withoutCommunication(schedule.value()), partition.value(), costs.value()};
 }
 
 } // namespace stagecraft::runtime

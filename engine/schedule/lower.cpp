@@ -39,6 +39,13 @@ bool hasCommunication(const Schedule& schedule)
     });
 }
 
+Schedule withoutCommunication(Schedule schedule)
+{
+    for (std::vector<Action>& list : schedule.order)
+        std::erase_if(list, [](const Action& action) { return traces::isTransfer(action.kind()); });
+    return schedule;
+}
+
 Expected<Schedule> lowerCommunication(const Schedule& schedule)
 {
     if (hasCommunication(schedule))

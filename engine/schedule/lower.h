@@ -14,6 +14,9 @@ namespace stagecraft::engine {
 // An error where the schedule has communication already, or cannot be executed.
 Expected<Schedule> lowerCommunication(const Schedule& schedule);
 
+// The computing actions alone, in their order: what lowerCommunication() would start from. Of a legal schedule it is legal.
+Schedule withoutCommunication(Schedule schedule);
+
 [[nodiscard]] bool hasCommunication(const Schedule& schedule);
 
 } // namespace stagecraft::engine

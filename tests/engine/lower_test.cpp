@@ -25,6 +25,14 @@ TEST(Lowering, SendsNothingBetweenStagesOfOneRank)
     EXPECT_EQ(engine::toText(engine::lowerCommunication(one).value()), "0F0,1F0,1B0,0B0\n");
 }
 
+TEST(Lowering, IsUndoneByLeavingTheCommunicationOut)
+{
+    for (const auto& [name, chunks] : {std::pair{"1f1b", 1}, {"interleaved", 2}}) {
+        const engine::Schedule plain = made(name, 4, 8, chunks);
+        EXPECT_EQ(engine::withoutCommunication(engine::lowerCommunication(plain).value()), plain) << name;
+    }
+}
+
 TEST(Lowering, RefusesAScheduleThatCommunicatesAlready)
 {
     const engine::Schedule lowered = engine::lowerCommunication(made("gpipe", 2, 2)).value();

@@ -3,6 +3,8 @@
 // Whole runs: every preset with a model and every schedule, in both modes.
 #include "tests/runtime/run_plan.h"
 
+#include "engine/schedule/lower.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -145,6 +147,26 @@ TEST(LocalSession, ComputesTheSameLossesWithEveryScheduleAndInBothModes)
         expectSame(littleTransformer("1f1b", 2, 1, mode));
         expectSame(littleTransformer("1f1b", 4, 1, mode));
         expectSame(littleTransformer("interleaved", 2, 2, mode));
+    }
+}
+
+// Sends and receives follow from the order of the computing actions: the engine makes its own hand-offs of them.
+TEST(LocalSession, RunsAScheduleWithCommunicationLikeTheOneWithout)
+{
+    const Plan plain = littleTransformer("1f1b", 2, 1, RunMode::Threads);
+    const Schedule schedule = scheduleOf(plain).value();
+    const Plan lowered = withCustomSchedule(plain, toText(lowerCommunication(schedule).value())).value();
+    const Outcome expected = runPlan(plain);
+    ASSERT_TRUE(expected.result);
+    for (const RunMode mode : {RunMode::Threads, RunMode::Emulated}) {
+        Plan plan = lowered;
+        plan.run.mode = mode;
+        const Outcome outcome = runPlan(plan);
+        ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
+        EXPECT_EQ(outcome.result->gradientCheck, GradientCheck::Bitwise);
+        EXPECT_EQ(outcome.result->loss, expected.result->loss);
+        expectEveryAction(outcome, schedule, plan.run.steps);
+        expectEdges(outcome, schedule, plan.run.steps);
     }
 }
 
