@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/figures_json.h"
 #include "app/cli/figures_text.h"
+#include "app/cli/table.h"
 #include "app/cli/trace_notes.h"
 #include "app/cli/verbs.h"
 #include "traces/analysis/finished_steps.h"
+#include "traces/analysis/statistics.h"
+#include "traces/analysis/step_times.h"
 #include "traces/base/text.h"
+#include "traces/base/units.h"
 #include "traces/format/trace_file.h"
 
 #include <fmt/format.h>
@@ -16,6 +20,7 @@ namespace stagecraft::cli {
 namespace {
 
 using traces::counted;
+using traces::formatDuration;
 
 struct Options {
     std::vector<std::string> traces;
@@ -36,6 +41,62 @@ std::string heading(const std::string& file, const traces::Trace& trace)
                                    counted(trace.sliceCount(), "event"), clockText(trace.info.clock));
     if (trace.lostEvents() > 0) text += "  " + counted(trace.lostEvents(), "event") + " lost while it was recorded\n";
     for (const std::string& note : trace.notes()) text += fmt::format("  note: {}\n", note);
+    return text;
+}
+
+// How long actions and hand-offs took in all steps that count.
+struct Durations {
+    bool firstLeftOut = false;
+    std::vector<traces::ActionStatistics> actions;
+    std::optional<traces::TimeNs> handOff;
+};
+
+Durations durationsOf(const traces::Trace& trace)
+{
+    Durations durations;
+    traces::StatisticsOptions options;
+    durations.firstLeftOut = traces::stepsLeftOut(trace.steps().size()) > 0;
+    if (durations.firstLeftOut) options.from = trace.steps()[traces::stepsLeftOut(trace.steps().size())].step;
+    durations.actions = traces::actionStatistics(trace, options);
+    durations.handOff = traces::medianHandOff(trace, options);
+    return durations;
+}
+
+// "0" is a stage; in two-direction schedules each direction has stages of its own.
+std::string flowText(traces::Flow flow) { return flow == traces::Flow::Down ? "d" : flow == traces::Flow::Up ? "u" : ""; }
+
+Json durationsJson(const Durations& durations)
+{
+    Json actions = Json::array();
+    for (const traces::ActionStatistics& s : durations.actions)
+        actions.push_back({{"stage", s.stage.value},
+                           {"direction", flowText(s.flow)},
+                           {"kind", std::string(kindName(s.kind))},
+                           {"count", s.count},
+                           {"median_ns", s.median},
+                           {"p95_ns", s.p95},
+                           {"min_ns", s.least},
+                           {"max_ns", s.most}});
+    return {{"actions", std::move(actions)}, {"hand_off_median_ns", durations.handOff ? Json(*durations.handOff) : Json()}};
+}
+
+std::string durationsText(const Durations& durations)
+{
+    Table table({{"stage", Align::Right},
+                 {"kind", Align::Left},
+                 {"count", Align::Right},
+                 {"median", Align::Right},
+                 {"p95", Align::Right},
+                 {"shortest", Align::Right},
+                 {"longest", Align::Right}});
+    for (const traces::ActionStatistics& s : durations.actions)
+        table.add({flowText(s.flow) + fmt::format("{}", s.stage.value), std::string(kindName(s.kind)),
+                   fmt::format("{}", s.count), formatDuration(s.median), formatDuration(s.p95), formatDuration(s.least),
+                   formatDuration(s.most)});
+    std::string text = fmt::format("\ndurations of actions{}\n{}",
+                                   durations.firstLeftOut ? ", the first step left out" : "", table.text());
+    if (durations.handOff)
+        text += fmt::format("  hand-off between ranks: {} (median)\n", formatDuration(*durations.handOff));
     return text;
 }
 
@@ -65,19 +126,21 @@ int analyze(const Options& options)
             fmt::format("{}: the trace has no computing slice, so there is nothing to analyse; it has {} in {}",
                         file, counted(trace.sliceCount(), "event"), counted(trace.laneCount(), "lane"))});
     }
-    if (!options.json) return print(text);
+    const Durations durations = durationsOf(trace);
+    if (!options.json) return print(text + durationsText(durations));
     sayNotes(trace, file); // the text has them in its heading
     return print(jsonText({{"steps", steps},
                            {"ranks", trace.info.ranks},
                            {"events", trace.sliceCount()},
-                           {"clock", std::string(clockText(trace.info.clock))}}));
+                           {"clock", std::string(clockText(trace.info.clock))},
+                           {"durations", durationsJson(durations)}}));
 }
 
 } // namespace
 
 void addAnalyze(CLI::App& program, Work& work)
 {
-    CLI::App& verb = addVerb(program, "analyze", "Read a trace and print the figures of each of its steps",
+    CLI::App& verb = addVerb(program, "analyze", "Read a trace and print the figures of each of its steps, and how long its actions took",
                              "stagecraft-cli analyze run.strace --json");
     const auto options = std::make_shared<Options>();
     verb.add_option("TRACE", options->traces, "Trace file: .strace, .json or .json.gz")->required();

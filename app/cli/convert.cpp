@@ -13,18 +13,36 @@ namespace stagecraft::cli {
 
 namespace {
 
-int convert(const std::vector<std::string>& files)
+struct Options {
+    std::vector<std::string> files; // the last one is written, but for --per-rank
+    std::string perRank;            // a folder
+};
+
+int convert(const Options& options)
 {
-    if (files.size() < 2)
+    const std::vector<std::string>& files = options.files;
+    const std::size_t written = options.perRank.empty() ? 1 : 0;
+    if (files.size() <= written)
         return wrongUse(Error{"convert takes a trace and the file to write, such as: convert run.strace run.json"});
-    if (files.size() > 2) {
-        return wrongUse(Error{fmt::format(
-            "{} traces at once: files are not joined to one yet; give one and the file to write", files.size() - 1)});
+    const std::size_t read = files.size() - written;
+    if (read > 1) {
+        return wrongUse(Error{written == 0
+                                  ? fmt::format("--per-rank {}: with it only the trace to read is given, not {} files",
+                                                options.perRank, files.size())
+                                  : fmt::format("{} traces at once: files are not joined to one yet; give one and the file to write",
+                                                read)});
     }
-    if (auto checked = checkTraceTarget(files[1]); !checked.ok()) return wrongUse(checked.error());
+    if (written == 1) {
+        if (auto checked = checkTraceTarget(files[1]); !checked.ok()) return wrongUse(checked.error());
+    }
     const Expected<traces::Trace> trace = traces::loadTrace(files[0]);
     if (!trace.ok()) return failed(trace.error());
     sayNotes(trace.value(), files[0]);
+    if (written == 0) {
+        const Expected<std::size_t> ranks = traces::saveRankFiles(trace.value(), options.perRank);
+        if (!ranks.ok()) return failed(ranks.error());
+        return print(fmt::format("{}: {} written, one per rank\n", options.perRank, traces::counted(ranks.value(), "file")));
+    }
     if (auto saved = traces::saveTrace(trace.value(), files[1]); !saved.ok()) return failed(saved.error());
     return print(fmt::format("{}: {} written\n", files[1], traces::counted(trace.value().sliceCount(), "event")));
 }
@@ -34,12 +52,17 @@ int convert(const std::vector<std::string>& files)
 void addConvert(CLI::App& program, Work& work)
 {
     CLI::App& verb = addVerb(program, "convert", "Write a trace in another format, by the extension of OUT",
-                             "stagecraft-cli convert run.strace run.json\n  stagecraft-cli convert run.strace actions.csv");
-    const auto files = std::make_shared<std::vector<std::string>>();
-    verb.add_option("FILES", *files, "Trace to read; file to write: .strace, .json, .json.gz, .csv")
+                             "stagecraft-cli convert run.strace run.json\n  stagecraft-cli convert run.strace actions.csv\n"
+                             "  stagecraft-cli convert run.strace --per-rank ranks");
+    const auto options = std::make_shared<Options>();
+    verb.add_option("FILES", options->files, "Trace to read; file to write: .strace, .json, .json.gz, .csv")
         ->type_name("IN OUT")
         ->required();
-    verb.callback([files, &work] { work = [files] { return convert(*files); }; });
+    verb.add_option("--per-rank", options->perRank,
+                    "Instead of OUT: a file for each rank, rank0.json.gz and so on, in this folder, as "
+                    "HolisticTraceAnalysis reads a distributed run; arrows between ranks have no place there")
+        ->type_name("DIR");
+    verb.callback([options, &work] { work = [options] { return convert(*options); }; });
 }
 
 } // namespace stagecraft::cli

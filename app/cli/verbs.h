@@ -13,6 +13,7 @@ void addValidate(CLI::App& program, Work& work);
 void addRun(CLI::App& program, Work& work);
 void addAnalyze(CLI::App& program, Work& work);
 void addRender(CLI::App& program, Work& work);
+void addCompare(CLI::App& program, Work& work);
 void addConvert(CLI::App& program, Work& work);
 void addDoctor(CLI::App& program, Work& work);
 void addList(CLI::App& program, Work& work);

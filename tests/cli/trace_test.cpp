@@ -41,7 +41,7 @@ TEST_P(ReadableFormat, KeepsTheFigures)
     Json simulated =
         jsonOf({"simulate", "--latency", "100us", "--schedule", "interleaved", "--chunks", "2", "--trace", file, "--json"});
     const Json analysed = jsonOf({"analyze", file, "--json"});
-    EXPECT_THAT(keysOf(analysed), ElementsAre("steps", "ranks", "events", "clock"));
+    EXPECT_THAT(keysOf(analysed), ElementsAre("steps", "ranks", "events", "clock", "durations"));
     EXPECT_EQ(analysed["ranks"], 4);
     EXPECT_EQ(analysed["clock"], "virtual");
     ASSERT_EQ(analysed["steps"].size(), 1U);
@@ -67,6 +67,76 @@ TEST(Convert, WritesTheOtherFormats)
     EXPECT_EQ(jsonOf({"analyze", folder.file("b.json"), "--json"}), jsonOf({"analyze", journal, "--json"}));
     const std::string csv = slurp(folder.file("b.csv"));
     EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 64) << "a heading and 2 * 4 * 8 actions";
+}
+
+// A file for each rank, as a reader of distributed runs wants them.
+TEST(Convert, WritesAFilePerRank)
+{
+    const TemporaryFolder folder;
+    const std::string journal = folder.file("a.strace");
+    ASSERT_EQ(stagecraft({"simulate", "--trace", journal}).exitCode, 0);
+    const Output output = stagecraft({"convert", journal, "--per-rank", folder.file("ranks")});
+    EXPECT_EQ(output.exitCode, 0) << output.err;
+    EXPECT_THAT(output.out, HasSubstr("ranks: 4 files written"));
+    const Json second = jsonOf({"analyze", folder.file("ranks/rank1.json.gz"), "--json"});
+    EXPECT_EQ(second["events"], 16) << "8 micro-batches, forward and backward";
+    expectRefusal({"convert", journal, folder.file("b.json"), "--per-rank", folder.file("ranks")}, 2, "--per-rank");
+    expectRefusal({"convert", journal, "--per-rank", journal}, 1, journal);
+}
+
+TEST(Compare, TellsHowFarASimulationIsOff)
+{
+    const TemporaryFolder folder;
+    const std::string plain = folder.file("plain.strace");
+    const std::string slower = folder.file("slower.strace");
+    ASSERT_EQ(stagecraft({"simulate", "--trace", plain}).exitCode, 0);
+    ASSERT_EQ(stagecraft({"simulate", "--forward", "2ms", "--backward", "4ms", "--trace", slower}).exitCode, 0);
+    const Json same = jsonOf({"compare", plain, plain, "--json"});
+    EXPECT_EQ(same["steps"][0]["error"], 0);
+    EXPECT_EQ(same["steps"][0]["max_shift_ns"], 0);
+    const Json json = jsonOf({"compare", plain, slower, "--json"});
+    ASSERT_EQ(json["steps"].size(), 1U);
+    const Json& step = json["steps"][0];
+    EXPECT_EQ(step["predicted_ns"], 33'000'000);
+    EXPECT_EQ(step["actual_ns"], 66'000'000);
+    EXPECT_EQ(step["error"], -0.5);
+    EXPECT_EQ(step["matched"], 64);
+    EXPECT_EQ(step["furthest"], "0B7"); // the last to begin: 31 ms against 62 ms
+    EXPECT_EQ(step["max_shift_ns"], 31'000'000);
+    EXPECT_EQ(step["kinds"][0]["matched"], 32);
+    EXPECT_EQ(step["kinds"][0]["median_error"], -0.5);
+    const Output people = stagecraft({"compare", plain, slower});
+    EXPECT_THAT(people.out, HasSubstr("33 ms predicted, 66 ms actual, error -50.00 %"));
+    EXPECT_EQ(people.exitCode, 0);
+}
+
+TEST(Compare, SaysWhatItCannotCompare)
+{
+    const TemporaryFolder folder;
+    const std::string plain = folder.file("plain.strace");
+    ASSERT_EQ(stagecraft({"simulate", "--trace", plain}).exitCode, 0);
+    expectRefusal({"compare", plain}, 2, "TRACES");
+    expectRefusal({"compare", plain, "nowhere.strace"}, 1, "nowhere.strace");
+    traces::Trace empty;
+    ASSERT_TRUE(traces::saveJournal(empty, folder.file("empty.strace")).ok());
+    expectRefusal({"compare", plain, folder.file("empty.strace")}, 1, "the actual trace has no step");
+}
+
+// 1F1B on 4 ranks, times as they were assumed; the transfer is on every edge between ranks.
+TEST(Analyze, TellsHowLongActionsTook)
+{
+    const TemporaryFolder folder;
+    const std::string file = folder.file("a.strace");
+    ASSERT_EQ(stagecraft({"simulate", "--latency", "100us", "--trace", file}).exitCode, 0);
+    const Json durations = jsonOf({"analyze", file, "--json"})["durations"];
+    EXPECT_EQ(durations["hand_off_median_ns"], 100'000);
+    ASSERT_EQ(durations["actions"].size(), 8U); // two kinds on four stages
+    const Json& forward = durations["actions"][0];
+    EXPECT_THAT(keysOf(forward),
+                ElementsAre("stage", "direction", "kind", "count", "median_ns", "p95_ns", "min_ns", "max_ns"));
+    EXPECT_EQ(forward["count"], 8);
+    for (const char* key : {"median_ns", "p95_ns", "min_ns", "max_ns"}) EXPECT_EQ(forward[key], 1'000'000) << key;
+    EXPECT_THAT(stagecraft({"analyze", file}).out, HasSubstr("hand-off between ranks: 100 µs (median)"));
 }
 
 TEST(Analyze, ReadsAJournalThatWasCutOffAndSaysSo)

@@ -63,12 +63,12 @@ int main(int argc, char** argv)
         std::cerr << trace.error().message << '\n';
         return 1;
     }
-    for (const Expected<void>& saved :
-         {saveRankFiles(trace.value(), folder / "ranks"), saveTrace(trace.value(), folder / "merged.json")})
-        if (!saved.ok()) {
-            std::cerr << saved.error().message << '\n';
-            return 1;
-        }
+    const Expected<std::size_t> ranks = saveRankFiles(trace.value(), folder / "ranks");
+    const Expected<void> merged = saveTrace(trace.value(), folder / "merged.json");
+    if (!ranks.ok() || !merged.ok()) {
+        std::cerr << (ranks.ok() ? merged.error() : ranks.error()).message << '\n';
+        return 1;
+    }
     std::ofstream(folder / "figures.json") << figuresOf(trace.value()).dump(1) << '\n';
     return 0;
 }

@@ -150,15 +150,18 @@ TEST(TraceFile, ReadsGzipWhateverTheNameSays)
 TEST(RankFiles, HoldOneRankEach)
 {
     const TemporaryFolder folder;
-    ASSERT_TRUE(saveRankFiles(sample(), folder.file("made/here")).ok());
+    const Expected<std::size_t> saved = saveRankFiles(sample(), folder.file("made/here"));
+    ASSERT_TRUE(saved.ok()) << saved.error().message;
+    EXPECT_EQ(saved.value(), 2U);
     const Expected<Trace> second = loadTrace(folder.file("made/here/rank1.json.gz"));
     ASSERT_TRUE(second.ok()) << second.error().message;
     for (const Lane& lane : second.value().lanes()) EXPECT_EQ(lane.info().rank, Rank{1});
     EXPECT_TRUE(std::filesystem::exists(folder.file("made/here/rank0.json.gz")));
     spill(folder.file("file"), "");
-    const Expected<void> failed = saveRankFiles(sample(), folder.file("file"));
+    const Expected<std::size_t> failed = saveRankFiles(sample(), folder.file("file"));
     ASSERT_FALSE(failed.ok());
     EXPECT_THAT(failed.error().message, HasSubstr("file"));
+    EXPECT_THAT(saveRankFiles(Trace{}, folder.file("none")).error().message, HasSubstr("no lanes"));
 }
 
 TEST(Csv, HoldsOneRowAnAction)

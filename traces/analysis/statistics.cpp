@@ -24,14 +24,15 @@ std::vector<ActionStatistics> actionStatistics(const Trace& trace, const Statist
     }
     std::vector<ActionStatistics> all;
     for (auto& [key, values] : durations) {
-        const auto [least, most] = std::minmax_element(values.begin(), values.end());
+        std::sort(values.begin(), values.end());
         all.push_back({.stage = std::get<Stage>(key),
                        .flow = std::get<Flow>(key),
                        .kind = std::get<ActionKind>(key),
                        .count = values.size(),
                        .median = medianOf(values),
-                       .least = *least,
-                       .most = *most});
+                       .p95 = values[(values.size() * 95 + 99) / 100 - 1], // nearest rank
+                       .least = values.front(),
+                       .most = values.back()});
     }
     return all;
 }

@@ -21,6 +21,7 @@ struct ActionStatistics {
     ActionKind kind = ActionKind::None;
     std::size_t count = 0;
     TimeNs median = 0;
+    TimeNs p95 = 0; // at least 95 % took so long or less
     TimeNs least = 0;
     TimeNs most = 0;
 

@@ -128,7 +128,7 @@ Expected<void> saveTrace(const Trace& trace, const std::filesystem::path& file, 
     }
 }
 
-Expected<void> saveRankFiles(const Trace& trace, const std::filesystem::path& folder)
+Expected<std::size_t> saveRankFiles(const Trace& trace, const std::filesystem::path& folder)
 {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
@@ -137,9 +137,10 @@ Expected<void> saveRankFiles(const Trace& trace, const std::filesystem::path& fo
     for (const Lane& lane : trace.lanes()) ranks.insert(lane.info().rank);
     for (const Rank rank : ranks) {
         const std::string name = "rank" + std::to_string(rank.value) + ".json.gz";
-        if (auto saved = saveJson(trace, folder / name, TraceForm::JsonGzip, {.rank = rank}); !saved.ok()) return saved;
+        if (auto saved = saveJson(trace, folder / name, TraceForm::JsonGzip, {.rank = rank}); !saved.ok()) return saved.error();
     }
-    return {};
+    if (ranks.empty()) return Error{"the trace has no lanes, so there is no rank to write a file for"};
+    return ranks.size();
 }
 
 } // namespace stagecraft::traces

@@ -31,7 +31,7 @@ Expected<Trace> loadTrace(const std::filesystem::path& file, const FileWatch& wa
 Expected<void> saveTrace(const Trace& trace, const std::filesystem::path& file, const FileWatch& watch = {});
 
 // A file for each rank, rank0.json.gz and so on, in a folder that is made where it does not exist: the form in which
-// HolisticTraceAnalysis reads a distributed run. Arrows between ranks have no place in it.
-Expected<void> saveRankFiles(const Trace& trace, const std::filesystem::path& folder);
+// HolisticTraceAnalysis reads a distributed run. Arrows between ranks have no place in it. Gives the number of files.
+Expected<std::size_t> saveRankFiles(const Trace& trace, const std::filesystem::path& folder);
 
 } // namespace stagecraft::traces

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/analysis/compare.h"
+
+#include "app/cli/figures_json.h"
+#include "app/cli/figures_text.h"
+#include "app/cli/table.h"
+#include "app/cli/trace_notes.h"
+#include "app/cli/verbs.h"
+#include "traces/base/text.h"
+#include "traces/base/units.h"
+#include "traces/format/trace_file.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+namespace stagecraft::cli {
+
+namespace {
+
+using traces::counted;
+using traces::formatDuration;
+
+struct Options {
+    std::vector<std::string> traces; // the one that foretells, the one that happened
+    bool json = false;
+};
+
+std::string relativeText(double error) { return fmt::format("{:+.2f} %", 100 * error); }
+
+std::string furthestText(const traces::Trace& actual, const traces::StepComparison& step)
+{
+    return toText(actual.slice(step.furthest).action);
+}
+
+Json stepJson(const traces::Trace& actual, const traces::StepComparison& step)
+{
+    Json kinds = Json::array();
+    for (const traces::KindComparison& kind : step.kinds)
+        kinds.push_back({{"kind", std::string(kindName(kind.kind))},
+                         {"matched", kind.matched},
+                         {"predicted_median_ns", kind.predictedMedian},
+                         {"actual_median_ns", kind.actualMedian},
+                         {"median_error", kind.medianError},
+                         {"mean_error", kind.meanError}});
+    return {{"predicted_step", step.predicted.value},
+            {"actual_step", step.actual.value},
+            {"predicted_ns", step.predictedTime},
+            {"actual_ns", step.actualTime},
+            {"error", step.stepTimeError},
+            {"matched", step.matched},
+            {"only_predicted", step.onlyPredicted},
+            {"only_actual", step.onlyActual},
+            {"median_shift_ns", step.medianShift},
+            {"max_shift_ns", step.maxShift},
+            {"furthest", furthestText(actual, step)},
+            {"kinds", std::move(kinds)}};
+}
+
+std::string stepText(const traces::Trace& actual, const traces::StepComparison& step)
+{
+    std::string text = fmt::format("\nstep {} as foretold by step {}: {} predicted, {} actual, error {}\n", step.actual.value,
+                                   step.predicted.value, formatDuration(step.predictedTime), formatDuration(step.actualTime),
+                                   relativeText(step.stepTimeError));
+    Table table({{"kind", Align::Left},
+                 {"matched", Align::Right},
+                 {"predicted (median)", Align::Right},
+                 {"actual (median)", Align::Right},
+                 {"error (median)", Align::Right},
+                 {"error (mean)", Align::Right}});
+    for (const traces::KindComparison& kind : step.kinds)
+        table.add({std::string(kindName(kind.kind)), fmt::format("{}", kind.matched), formatDuration(kind.predictedMedian),
+                   formatDuration(kind.actualMedian), relativeText(kind.medianError), relativeText(kind.meanError)});
+    text += table.text();
+    text += fmt::format("  beginnings differ by {} (median), most by {} ({})\n", formatDuration(step.medianShift),
+                        formatDuration(step.maxShift), furthestText(actual, step));
+    if (step.onlyPredicted > 0) text += "  only predicted: " + counted(step.onlyPredicted, "action") + "\n";
+    if (step.onlyActual > 0) text += "  only actual: " + counted(step.onlyActual, "action") + "\n";
+    return text;
+}
+
+std::string heading(std::string_view role, const std::string& file, const traces::Trace& trace)
+{
+    return fmt::format("{:9}  {}: {}; {}\n", role, file, shapeText(trace.info), labelText(trace.info.label));
+}
+
+int compare(const Options& options)
+{
+    const Expected<traces::Trace> predicted = traces::loadTrace(options.traces[0]);
+    if (!predicted.ok()) return failed(predicted.error());
+    const Expected<traces::Trace> actual = traces::loadTrace(options.traces[1]);
+    if (!actual.ok()) return failed(actual.error());
+    const Expected<std::vector<traces::StepComparison>> steps = traces::compareTraces(predicted.value(), actual.value());
+    if (!steps.ok()) return failed(steps.error());
+
+    sayNotes(predicted.value(), options.traces[0]);
+    sayNotes(actual.value(), options.traces[1]);
+    Json json = Json::array();
+    std::string text = heading("predicted", options.traces[0], predicted.value()) +
+                       heading("actual", options.traces[1], actual.value());
+    for (const traces::StepComparison& step : steps.value()) {
+        json.push_back(stepJson(actual.value(), step));
+        text += stepText(actual.value(), step);
+    }
+    return print(options.json ? jsonText({{"steps", std::move(json)}}) : text);
+}
+
+} // namespace
+
+void addCompare(CLI::App& program, Work& work)
+{
+    CLI::App& verb = addVerb(program, "compare",
+                             "How well does one trace foretell another? Errors are (predicted - actual) / actual",
+                             "stagecraft-cli compare simulated.strace run.strace --json");
+    const auto options = std::make_shared<Options>();
+    verb.add_option("TRACES", options->traces,
+                    "The trace that foretells, then the one that happened. Each step of the second is held against the step "
+                    "of its number, or the only one of the first")
+        ->type_name("A B")
+        ->required()
+        ->expected(2);
+    addJsonFlag(verb, options->json);
+    verb.callback([options, &work] { work = [options] { return compare(*options); }; });
+}
+
+} // namespace stagecraft::cli
