@@ -92,6 +92,7 @@ public:
             // what does not fit is named in the trace, so that whoever opens it knows
             if (auto applied = traces::apply(run.trace, record); !applied.ok()) run.trace.addNote(applied.error().message);
         }
+        sayNewNotes();
         if (journal_) note(journal_->sync());
     }
 
@@ -104,6 +105,14 @@ public:
     LiveRun run;
 
 private:
+    // At once: a run that may not fit into memory could end without another word.
+    void sayNewNotes()
+    {
+        const std::vector<std::string>& notes = run.trace.notes();
+        if (notesSaid_ < notes.size()) progress_.clear();
+        for (; notesSaid_ < notes.size(); ++notesSaid_) warn("the run: " + notes[notesSaid_]);
+    }
+
     void hear(const std::string& json)
     {
         Expected<engine::SessionMessage> message = engine::readMessage(json);
@@ -129,6 +138,7 @@ private:
     ProgressLine progress_;
     std::optional<JournalFile> journal_;
     std::optional<traces::JournalWriter> writer_;
+    std::size_t notesSaid_ = 0;
 };
 
 } // namespace

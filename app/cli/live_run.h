@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Follows one live run from start to end: builds its trace, shows how far it is, stops it on Ctrl-C, keeps what came.
+// Follows one live run from start to end: builds its trace, shows how far it is and says its notes on standard error as they
+// come, stops it on Ctrl-C, keeps what came.
 //
 //   LiveRun run = follow(*session, plan, {.journal = "out.strace"}).value();
 //   if (run.failure) ...

@@ -6,7 +6,6 @@
 #include "app/cli/overrides.h"
 #include "app/cli/plan_argument.h"
 #include "app/cli/trace_argument.h"
-#include "app/cli/trace_notes.h"
 #include "app/cli/verbs.h"
 #include "traces/analysis/step_times.h"
 #include "traces/base/text.h"
@@ -92,8 +91,9 @@ std::string basisText(const traces::Trace& trace)
     return fmt::format("median of {}{}", trace.steps().size() - leftOut, leftOut > 0 ? ", the first left out" : "");
 }
 
-Json resultJson(const engine::RunResult& result, const std::optional<traces::StepFigures>& figures)
+Json resultJson(const LiveRun& run, const std::optional<traces::StepFigures>& figures)
 {
+    const engine::RunResult& result = *run.result;
     return {{"mode", result.mode},
             {"device", result.device},
             {"steps", result.steps},
@@ -105,7 +105,8 @@ Json resultJson(const engine::RunResult& result, const std::optional<traces::Ste
             {"outputs", result.outputs},
             {"gradient_check", std::string(engine::gradientCheckText(result.gradientCheck))},
             {"gradient_max_abs_diff", result.gradientMaxAbsDiff},
-            {"per_rank", figures ? ranksJson(*figures) : Json::array()}};
+            {"per_rank", figures ? ranksJson(*figures) : Json::array()},
+            {"notes", run.trace.notes()}};
 }
 
 std::string lossText(const std::vector<double>& loss)
@@ -135,6 +136,7 @@ std::string resultText(const LiveRun& run, const std::optional<traces::StepFigur
     text += fmt::format("  output          {}\n", fmt::join(shapes, ", "));
     text += fmt::format("  gradient check  {}, largest difference {:.3g}\n", engine::gradientCheckText(result.gradientCheck),
                         result.gradientMaxAbsDiff);
+    for (const std::string& note : run.trace.notes()) text += fmt::format("  note            {}\n", note);
     if (figures) text += fmt::format("\nstep {} of the trace:\n{}", figures->step.value, figuresText(*figures));
     return text;
 }
@@ -157,7 +159,7 @@ int report(const LiveRun& run, const Options& options)
     int code = kDone;
     if (run.result) {
         const std::optional<traces::StepFigures> figures = middleFigures(run.trace);
-        code = print(options.json ? jsonText(resultJson(*run.result, figures)) : resultText(run, figures));
+        code = print(options.json ? jsonText(resultJson(run, figures)) : resultText(run, figures));
         if (run.result->gradientCheck == engine::GradientCheck::Failed) {
             code = failed(Error{
                 fmt::format("the gradients differ from the sequential model's by up to {:.3g}; this run did not compute "
@@ -198,7 +200,8 @@ int runPlan(const Options& options)
         if (auto written = saveTraceTo(run.value().trace, plan.value(), options.trace); !written.ok())
             saved = failed(written.error());
     }
-    sayNotes(run.value().trace, "the run");
+    if (const auto lost = run.value().trace.lostEvents(); lost > 0) // the notes were said as they came
+        warn(fmt::format("the run: {} lost while it was recorded", traces::counted(lost, "event")));
     const int reported = report(run.value(), options);
     return reported == kDone ? saved : reported;
 }

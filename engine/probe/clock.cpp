@@ -7,21 +7,31 @@ namespace stagecraft::runtime {
 
 namespace {
 
-class MonotonicClock final : public Clock {
+class SystemClock final : public Clock {
 public:
+    explicit SystemClock(clockid_t id) : id_(id) {}
     [[nodiscard]] TimeNs now() const noexcept override
     {
         timespec t{};
-        clock_gettime(CLOCK_MONOTONIC, &t);
+        clock_gettime(id_, &t);
         return TimeNs{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
     }
+
+private:
+    clockid_t id_;
 };
 
 } // namespace
 
 const Clock& monotonicClock()
 {
-    static const MonotonicClock clock;
+    static const SystemClock clock(CLOCK_MONOTONIC);
+    return clock;
+}
+
+const Clock& threadCpuClock()
+{
+    static const SystemClock clock(CLOCK_THREAD_CPUTIME_ID);
     return clock;
 }
 

@@ -19,5 +19,7 @@ public:
 
 // CLOCK_MONOTONIC, raw: the clock that device records can be put on as well.
 const Clock& monotonicClock();
+// What the calling thread has computed so far; stands still while others have its core.
+const Clock& threadCpuClock();
 
 } // namespace stagecraft::runtime

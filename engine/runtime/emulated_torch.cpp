@@ -9,7 +9,10 @@
 //   rank 1      t|F0 |B0   |           t: transfer, from the cost table; stages of one rank hand over at once
 #include "engine/runtime/executor_torch.h"
 
+#include "engine/runtime/busy_watch.h"
+#include "engine/runtime/run_messages.h"
 #include "engine/transport/local_handoff.h"
+#include "traces/analysis/step_times.h"
 
 #include <ATen/Parallel.h>
 #include <c10/core/AutogradState.h>
@@ -50,6 +53,8 @@ public:
             run_.keeper.finish(Step{step}, {begin, now});
         }
     }
+
+    [[nodiscard]] const BusyWatch& busy() const { return busy_; }
 
 private:
     struct RankState {
@@ -108,6 +113,8 @@ private:
         ledger.watchPeak();
         ring.push(memoryEvent(times.begin, ledger.held()));
 
+        // read around the action's time, not within it
+        const TimeNs computedBefore = run_.cpuClock.now();
         const TimeNs realBegin = run_.clock.now();
         at::Tensor output;
         try {
@@ -116,7 +123,10 @@ private:
             run_.control.fail(describeFailure(work, step, rank, std::current_exception()));
             return false;
         }
-        times.end = times.begin + (run_.clock.now() - realBegin);
+        const TimeNs taken = run_.clock.now() - realBegin;
+        if (step.value >= static_cast<int>(stepsLeftOut(static_cast<std::size_t>(run_.plan.run.steps))))
+            busy_.add({.taken = taken, .computed = run_.cpuClock.now() - computedBefore});
+        times.end = times.begin + taken;
         state.clock = times.end;
         if (const auto peak = ledger.peak()) ring.push(memoryEvent(times.begin + (peak->time - realBegin), peak->bytes));
         ring.push(memoryEvent(times.end, ledger.held()));
@@ -150,6 +160,7 @@ private:
     LocalHandoff<at::Tensor> handoff_;
     std::vector<std::vector<Work>> lists_; // by rank, the optimizers at the end
     std::vector<RankState> ranks_;
+    BusyWatch busy_;
 };
 
 } // namespace
@@ -158,7 +169,9 @@ void runEmulated(const Execution& run)
 {
     c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
     at::set_num_threads(1); // so that an action costs what it costs in mode threads
-    Emulation(run).runSteps();
+    Emulation emulation(run);
+    emulation.runSteps();
+    if (emulation.busy().noisy()) run.recorder.post(NoteRecord{busyNote(emulation.busy().excess())});
 }
 
 } // namespace stagecraft::runtime

@@ -16,6 +16,7 @@ struct Execution {
     RunControl& control;
     StepKeeper& keeper;
     const Clock& clock;
+    const Clock& cpuClock; // of the calling thread
     TimeNs transfer = 0; // emulated: what a hand-off between ranks takes
 };
 

@@ -22,7 +22,7 @@ public:
         if (run_ && !finished(state_.load()))
             return Error{"a run is going on: stop it first, or wait until it has ended"};
         try {
-            Expected<RunnablePlan> runnable = makeRunnable(plan);
+            Expected<RunnablePlan> runnable = makeRunnable(plan, options_.memory ? *options_.memory : hostMemory());
             if (!runnable.ok()) return runnable.error();
             run_.reset();
             state_.store(SessionState::Idle);

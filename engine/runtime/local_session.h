@@ -12,6 +12,7 @@
 #pragma once
 
 #include "engine/probe/clock.h"
+#include "engine/probe/host_memory.h"
 #include "engine/session/session.h"
 
 #include <cstddef>
@@ -39,8 +40,10 @@ struct InjectedFault {
 
 struct LocalSessionOptions {
     const Clock* clock = nullptr;      // not owned; none: monotonicClock()
+    const Clock* cpuClock = nullptr;   // not owned; none: threadCpuClock()
+    std::optional<HostMemory> memory = {}; // none: hostMemory()
     std::size_t ringCapacity = 1 << 14; // events per rank that wait for the collector
-    std::optional<InjectedFault> fault;
+    std::optional<InjectedFault> fault = {};
 };
 
 std::unique_ptr<engine::Session> makeLocalSession(LocalSessionOptions options = {});

@@ -62,6 +62,13 @@ std::string divergenceNote(Step step, double learningRate)
                        step.value, learningRate);
 }
 
+std::string busyNote(double excess)
+{
+    return fmt::format("the machine was busy: the actions took {} longer than they computed, for other programs had the core "
+                       "meanwhile. The times of this run, and costs taken from it, carry that; end other programs and run it again",
+                       formatPercent(excess));
+}
+
 FailureMessage threadFailure(std::string_view whom, std::string_view reason)
 {
     FailureMessage failure;

@@ -22,6 +22,9 @@ engine::ProgressMessage preparationProgress(const PreparationPiece& piece);
 // Of a loss or gradients that are no longer finite.
 std::string divergenceNote(traces::Step step, double learningRate);
 
+// Emulated actions took `excess` (0.2: a fifth) longer than they computed.
+std::string busyNote(double excess);
+
 // A thread could not be started for `whom` ("rank 3").
 engine::FailureMessage threadFailure(std::string_view whom, std::string_view reason);
 

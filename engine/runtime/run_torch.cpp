@@ -23,6 +23,7 @@ Run::Run(RunnablePlan runnable, const LocalSessionOptions& options, RecordInbox&
 {
     enterState(SessionState::Preparing);
     recorder_.start(openingInfo(runnable_));
+    if (!runnable_.note.empty()) recorder_.post(NoteRecord{runnable_.note});
     controller_ = std::jthread([this] { execute(); });
 }
 
@@ -106,7 +107,8 @@ void Run::trainSteps()
 
     enterState(SessionState::Running);
     phase_ = "running the steps";
-    const Execution execution{r.plan, r.schedule, pipeline, recorder_, control_, keeper, clock_, r.costs.transfer};
+    const Execution execution{r.plan, r.schedule, pipeline, recorder_, control_, keeper, clock_,
+                              options_.cpuClock ? *options_.cpuClock : threadCpuClock(), r.costs.transfer};
     if (r.plan.run.mode == RunMode::Emulated) {
         runEmulated(execution);
     } else {

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/runnable.h"
 
+#include "engine/runtime/memory_need.h"
 #include "engine/schedule/lower.h"
 #include "engine/schedule/validate.h"
 
 #include <fmt/format.h>
-
-#include <numeric>
-#include <variant>
-
-#include <unistd.h>
 
 namespace stagecraft::runtime {
 
@@ -17,7 +13,6 @@ using namespace engine;
 
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 constexpr int kMostThreads = 256; // of mode threads: more ranks than this no host runs at the same time
 
 Expected<void> checkActions(const Schedule& schedule)
@@ -42,34 +37,9 @@ Expected<void> checkActions(const Schedule& schedule)
     return {};
 }
 
-double elementsOf(const std::vector<std::int64_t>& shape)
-{
-    return std::accumulate(shape.begin(), shape.end(), 1.0, [](double product, std::int64_t size) {
-        return product * static_cast<double>(size);
-    });
-}
-
-// A run makes its whole batch before it starts: inputs and targets of all micro-batches; its check makes them once more.
-Expected<void> checkBatch(const Plan& plan)
-{
-    const int rows = plan.model.microbatchRows;
-    const double tokens = elementsOf(inputShape(plan.model, rows)) * sizeof(std::int64_t);
-    const bool startsWithTokens = std::holds_alternative<Embedding>(plan.model.layers.front());
-    const double inputs = startsWithTokens ? tokens : elementsOf(inputShape(plan.model, rows)) * sizeof(float);
-    const double targets =
-        plan.model.loss == Loss::CrossEntropy ? tokens : elementsOf(outputShape(plan.model, rows)) * sizeof(float);
-    const double copies = plan.run.check == CheckMode::Off ? 1 : 2;
-    const double bytes = (inputs + targets) * plan.pipeline.microbatches * copies;
-    const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-    if (bytes <= memory) return {};
-    return Error{fmt::format("model.microbatch_rows {} times pipeline.microbatches {} makes {:.3g} GiB of inputs and targets, "
-                             "and this machine has {:.3g} GiB: take fewer or smaller micro-batches",
-                             rows, plan.pipeline.microbatches, bytes / kGiB, memory / kGiB)};
-}
-
 } // namespace
 
-Expected<RunnablePlan> makeRunnable(const Plan& plan)
+Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& memory)
 {
     if (const auto checked = checkPlan(plan); !checked.ok()) return checked.error();
     if (plan.model.empty())
@@ -78,7 +48,6 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan)
     if (plan.run.mode == RunMode::Threads && plan.pipeline.ranks > kMostThreads)
         return Error{fmt::format("mode threads runs at most {} ranks, the plan has {}: take mode emulated", kMostThreads,
                                  plan.pipeline.ranks)};
-    if (const auto batch = checkBatch(plan); !batch.ok()) return batch.error();
     const Expected<Schedule> schedule = scheduleOf(plan);
     if (!schedule.ok()) return schedule.error();
     if (const auto actions = checkActions(schedule.value()); !actions.ok()) return actions.error();
@@ -92,7 +61,11 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan)
     if (!partition.ok()) return partition.error();
     const Expected<CostTable> costs = costsOf(plan);
     if (!costs.ok()) return costs.error();
-    return RunnablePlan{plan, withoutCommunication(schedule.value()), partition.value(), costs.value()};
+    RunnablePlan runnable{plan, withoutCommunication(schedule.value()), partition.value(), costs.value(), {}};
+    const Expected<std::string> fits = judgeMemory(memoryNeed(plan, runnable.schedule, runnable.costs), memory);
+    if (!fits.ok()) return fits.error();
+    runnable.note = fits.value();
+    return runnable;
 }
 
 } // namespace stagecraft::runtime

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/plan/plan.h"
+#include "engine/probe/host_memory.h"
 
 namespace stagecraft::runtime {
 
@@ -12,9 +13,10 @@ struct RunnablePlan {
     engine::Schedule schedule;
     engine::Partition partition;
     engine::CostTable costs;
+    std::string note; // what whoever starts it should know; empty: nothing
 };
 
 // Errors say what is missing and what to do.
-engine::Expected<RunnablePlan> makeRunnable(const engine::Plan& plan);
+engine::Expected<RunnablePlan> makeRunnable(const engine::Plan& plan, const HostMemory& memory);
 
 } // namespace stagecraft::runtime

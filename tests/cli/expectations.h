@@ -30,6 +30,17 @@ inline Json jsonOf(const std::vector<std::string>& arguments)
     return json;
 }
 
+// The same for a real run or its trace, which may say that the machine was busy.
+inline Json runJsonOf(const std::vector<std::string>& arguments)
+{
+    const Output output = stagecraft(arguments);
+    EXPECT_EQ(output.exitCode, 0) << output.err;
+    EXPECT_THAT(output.err, testing::AnyOf("", testing::HasSubstr(": the machine was busy")));
+    Json json = Json::parse(output.out, nullptr, false);
+    EXPECT_FALSE(json.is_discarded()) << output.out;
+    return json;
+}
+
 // Ends with this code, says this on standard error, and prints no figures.
 inline void expectRefusal(const std::vector<std::string>& arguments, int exitCode, const std::string& message)
 {

@@ -102,6 +102,23 @@ TEST(LiveRun, TellsOfAFullDiskAtOnceAndGoesOn)
     EXPECT_EQ(run.value().trace.laneCount(), 2U);
 }
 
+// A run that may not fit into memory could end without another word.
+TEST(LiveRun, SaysItsNotesAsTheyComeAndOnce)
+{
+    PlayedSession session;
+    std::string toldSoFar;
+    session.batches.push_back({{}, {traces::NoteRecord{"it may not fit"}}});
+    session.batches.push_back({[&] {
+                                   toldSoFar = testing::internal::GetCapturedStderr();
+                                   testing::internal::CaptureStderr();
+                               },
+                               {lane(0)}});
+    testing::internal::CaptureStderr();
+    ASSERT_TRUE(follow(session, {}, {}).ok());
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    EXPECT_EQ(toldSoFar, "stagecraft-cli: the run: it may not fit\n");
+}
+
 TEST(LiveRun, LeavesAnOlderTraceAloneWhereTheRunCannotStart)
 {
     const TemporaryFolder folder;

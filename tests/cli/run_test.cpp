@@ -45,10 +45,10 @@ TEST_P(EveryMode, PrintsTheKeysOfTheContract)
 {
     const TemporaryFolder folder;
     const std::string trace = folder.file("run.strace");
-    const Json json = jsonOf({"run", "hello", "--mode", GetParam(), "--steps", "3", "--trace", trace, "--json"});
+    const Json json = runJsonOf({"run", "hello", "--mode", GetParam(), "--steps", "3", "--trace", trace, "--json"});
     EXPECT_THAT(keysOf(json),
                 ElementsAre("mode", "device", "steps", "step_ns", "predicted_step_ns", "ideal_step_ns", "efficiency", "loss",
-                            "outputs", "gradient_check", "gradient_max_abs_diff", "per_rank"));
+                            "outputs", "gradient_check", "gradient_max_abs_diff", "per_rank", "notes"));
     EXPECT_EQ(json["mode"], GetParam());
     EXPECT_EQ(json["device"], "cpu");
     EXPECT_EQ(json["steps"], 3);
@@ -70,7 +70,7 @@ TEST_P(EveryMode, PrintsTheKeysOfTheContract)
         }
     }
 
-    const Json analysed = jsonOf({"analyze", trace, "--json"});
+    const Json analysed = runJsonOf({"analyze", trace, "--json"});
     EXPECT_EQ(analysed["steps"].size(), 3U);
     EXPECT_EQ(analysed["clock"], GetParam() == std::string("emulated") ? "virtual" : "monotonic");
 }
@@ -80,11 +80,11 @@ INSTANTIATE_TEST_SUITE_P(Run, EveryMode, testing::Values("threads", "emulated"),
 
 TEST(Run, TakesTheChangesOfTheCommandLine)
 {
-    const Json json = jsonOf({"run", "mlp", "--ranks", "2", "--chunks", "2", "--schedule", "interleaved", "--microbatches",
+    const Json json = runJsonOf({"run", "mlp", "--ranks", "2", "--chunks", "2", "--schedule", "interleaved", "--microbatches",
                               "4", "--mode", "emulated", "--steps", "1", "--check", "all", "--seed", "3", "--json"});
     EXPECT_EQ(json["per_rank"].size(), 2U);
     EXPECT_EQ(json["steps"], 1);
-    const Json unchecked = jsonOf({"run", "mlp", "--steps", "1", "--check", "off", "--json"});
+    const Json unchecked = runJsonOf({"run", "mlp", "--steps", "1", "--check", "off", "--json"});
     EXPECT_EQ(unchecked["gradient_check"], "off");
 }
 
@@ -108,7 +108,7 @@ TEST(Run, SaysHowManyStepsItsTimeIsTheMedianOf)
 TEST(Run, TellsFiguresByRankOfTheStepWhoseTimeItTells)
 {
     const TemporaryFolder folder;
-    const Json run = jsonOf({"run", "hello", "--mode", "emulated", "--steps", "5", "--trace", folder.file("a.strace"), "--json"});
+    const Json run = runJsonOf({"run", "hello", "--mode", "emulated", "--steps", "5", "--trace", folder.file("a.strace"), "--json"});
     const traces::Trace trace = traces::loadJournal(folder.file("a.strace")).value();
     const auto told = std::find_if(trace.steps().begin(), trace.steps().end(), [&](const traces::StepSpan& step) {
         return run["step_ns"] == step.span.length();
@@ -153,7 +153,7 @@ TEST(Run, StopsOnCtrlCAndKeepsWhatRan)
     const Output output = run.finish();
     EXPECT_EQ(output.exitCode, 1);
     EXPECT_THAT(output.err, HasSubstr("stopped; "));
-    EXPECT_THAT(output.err, ContainsRegex("kept [0-9]+ event"));
+    EXPECT_THAT(output.err, testing::ContainsRegex("kept [0-9]+ event"));
     const Output analysed = stagecraft({"analyze", kept, "--json"});
     EXPECT_EQ(analysed.exitCode, 0) << analysed.err;
     EXPECT_EQ(Json::parse(analysed.out)["ranks"], 2);

@@ -68,7 +68,7 @@ TEST_P(EveryPreset, RunsWithTheGradientsOfTheSequentialModel)
 {
     const auto& [name, mode] = GetParam();
     const Plan plan = shortRun(name, mode);
-    const Outcome outcome = runPlan(plan);
+    const Outcome outcome = runPlan(plan, {.cpuClock = &monotonicClock()}); // a quiet machine
     ASSERT_EQ(outcome.last, SessionState::Finished) << (outcome.failure ? outcome.failure->text : "");
     ASSERT_TRUE(outcome.result);
     const RunResult& result = *outcome.result;
@@ -210,6 +210,53 @@ TEST(LocalSession, EmulatedActionsBeginExactlyWhenTheyCan)
     EXPECT_EQ(outcome.trace.info.label, traces::TraceLabel::Emulated);
 }
 
+// A thread that got its core for so much of the time.
+class SharedCore final : public Clock {
+public:
+    explicit SharedCore(double share) : share_(share) {}
+    [[nodiscard]] TimeNs now() const noexcept override
+    {
+        return static_cast<TimeNs>(static_cast<double>(monotonicClock().now() - origin_) * share_);
+    }
+
+private:
+    double share_;
+    TimeNs origin_ = monotonicClock().now();
+};
+
+TEST(LocalSession, SaysWhenOtherProgramsDisturbedAnEmulation)
+{
+    Plan plan = littleTransformer("1f1b", 2, 1, RunMode::Emulated);
+    const SharedCore half(0.5);
+    const Outcome disturbed = runPlan(plan, {.cpuClock = &half});
+    ASSERT_EQ(disturbed.trace.notes().size(), 1U);
+    EXPECT_THAT(disturbed.trace.notes()[0], testing::StartsWith("the machine was busy: the actions took "));
+
+    const SharedCore most(0.95);
+    EXPECT_TRUE(runPlan(plan, {.cpuClock = &most}).trace.notes().empty());
+    plan.run.mode = RunMode::Threads; // ranks that wait for each other compute less than the time that passes
+    EXPECT_TRUE(runPlan(plan, {.cpuClock = &half}).trace.notes().empty());
+}
+
+TEST(LocalSession, SaysFirstWhenARunMayNotFitIntoMemory)
+{
+    const Plan plan = littleTransformer("1f1b", 2, 1, RunMode::Threads);
+    const HostMemory tight{.total = Bytes{1} << 30, .available = 4096};
+    const Outcome outcome = runPlan(plan, {.memory = tight});
+    EXPECT_EQ(outcome.last, SessionState::Finished); // the estimate may err
+    ASSERT_EQ(outcome.trace.notes().size(), 1U);
+    EXPECT_THAT(outcome.trace.notes()[0], testing::HasSubstr("4 KiB of memory is available"));
+    const auto isNote = [](const traces::Record& record) { return std::holds_alternative<traces::NoteRecord>(record); };
+    const auto isSlice = [](const traces::Record& record) { return std::holds_alternative<traces::SliceRecord>(record); };
+    EXPECT_LT(std::find_if(outcome.records.begin(), outcome.records.end(), isNote),
+              std::find_if(outcome.records.begin(), outcome.records.end(), isSlice));
+
+    const auto session = makeLocalSession({.memory = HostMemory{.total = 4096, .available = 4096}});
+    const auto refused = session->start(plan);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_THAT(refused.error().message, testing::HasSubstr("4 KiB is all the memory there is"));
+}
+
 TEST(LocalSession, OpensTheStreamWithThePlanItRuns)
 {
     const Plan plan = littleTransformer("1f1b", 2, 1, RunMode::Threads);
@@ -227,7 +274,7 @@ TEST(LocalSession, CountsEventsThatItHadNoRoomFor)
 {
     Plan plan = littleTransformer("gpipe", 2, 1, RunMode::Emulated);
     plan.pipeline.microbatches = 32;
-    const Outcome outcome = runPlan(plan, {.clock = nullptr, .ringCapacity = 4, .fault = std::nullopt});
+    const Outcome outcome = runPlan(plan, {.ringCapacity = 4});
     EXPECT_EQ(outcome.last, SessionState::Finished); // recording never stops a run
     EXPECT_GT(outcome.trace.lostEvents(), 0);
 }

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/memory_need.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <variant>
+
+namespace stagecraft::runtime {
+
+using namespace engine;
+
+namespace {
+
+double elementsOf(const std::vector<std::int64_t>& shape)
+{
+    return std::accumulate(shape.begin(), shape.end(), 1.0, [](double product, std::int64_t size) {
+        return product * static_cast<double>(size);
+    });
+}
+
+// A run makes its whole batch before it starts: inputs and targets of all micro-batches.
+double batchBytes(const Plan& plan)
+{
+    const int rows = plan.model.microbatchRows;
+    const double tokens = elementsOf(inputShape(plan.model, rows)) * sizeof(std::int64_t);
+    const bool startsWithTokens = std::holds_alternative<Embedding>(plan.model.layers.front());
+    const double inputs = startsWithTokens ? tokens : elementsOf(inputShape(plan.model, rows)) * sizeof(float);
+    const double targets =
+        plan.model.loss == Loss::CrossEntropy ? tokens : elementsOf(outputShape(plan.model, rows)) * sizeof(float);
+    return (inputs + targets) * plan.pipeline.microbatches;
+}
+
+// What a rank keeps from forwards to backwards follows from the order of its own actions alone.
+double peakActivations(const std::vector<Action>& order, const CostTable& costs)
+{
+    double held = 0;
+    double most = 0;
+    for (const Action& action : order) {
+        const auto bytes = static_cast<double>(costs.stages[index(action.stage())].activationBytes);
+        held += action.kind() == ActionKind::Forward ? bytes : -bytes;
+        most = std::max(most, held);
+    }
+    return most;
+}
+
+std::string sizeText(double bytes)
+{
+    constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+    return bytes < kGiB ? traces::formatSize(std::llround(bytes)) : fmt::format("{:.3g} GiB", bytes / kGiB);
+}
+
+} // namespace
+
+MemoryNeed memoryNeed(const Plan& plan, const Schedule& schedule, const CostTable& costs)
+{
+    MemoryNeed need;
+    double weights = 0;
+    double gradients = 0;
+    for (const StageCosts& stage : costs.stages) {
+        weights += static_cast<double>(stage.weightBytes);
+        gradients += static_cast<double>(stage.gradientBytes);
+        need.standing += static_cast<double>(stage.optimizerBytes);
+    }
+    need.standing += weights + gradients;
+    need.data = batchBytes(plan);
+    if (plan.run.check != CheckMode::Off) need.check = weights + gradients + need.data;
+    for (const std::vector<Action>& order : schedule.order) need.activations += peakActivations(order, costs);
+    return need;
+}
+
+Expected<std::string> judgeMemory(const MemoryNeed& need, const HostMemory& memory)
+{
+    if (memory.total == 0) return std::string();
+    const auto total = static_cast<double>(memory.total);
+    const auto available = static_cast<double>(memory.available);
+    const std::string lasting =
+        fmt::format("weights, gradients and optimizer state {}, inputs and targets {}{}", sizeText(need.standing),
+                    sizeText(need.data), need.check > 0 ? ", the gradient check " + sizeText(need.check) : "");
+    if (need.lasting() > total)
+        return Error{fmt::format("the run needs {} before it keeps any activation ({}), and {} is all the memory there is: take a "
+                                 "smaller model, fewer or smaller micro-batches, optimizer sgd, or no check",
+                                 sizeText(need.lasting()), lasting, sizeText(total))};
+    if (need.all() <= available) return std::string();
+    return fmt::format("the run may hold up to {} at once (activations {}, {}), and {} of memory is available: the system may "
+                       "slow it down or end it. Take smaller micro-batches, a schedule that keeps fewer of them, optimizer sgd, "
+                       "or no check; or end other programs",
+                       sizeText(need.all()), sizeText(need.activations), lasting, sizeText(available));
+}
+
+} // namespace stagecraft::runtime
