@@ -26,7 +26,7 @@ struct MemoryNeed {
     [[nodiscard]] double all() const { return lasting() + activations; }
 };
 
-// `schedule` has computing actions alone; the plan has a model.
+// `schedule` has computing actions alone, or none where activations are not asked for; the plan has a model.
 MemoryNeed memoryNeed(const engine::Plan& plan, const engine::Schedule& schedule, const engine::CostTable& costs);
 
 // The text is empty where all fits into what is available. An error only where the run surely needs more than there is:

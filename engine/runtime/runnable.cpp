@@ -48,6 +48,10 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& memory)
     if (plan.run.mode == RunMode::Threads && plan.pipeline.ranks > kMostThreads)
         return Error{fmt::format("mode threads runs at most {} ranks, the plan has {}: take mode emulated", kMostThreads,
                                  plan.pipeline.ranks)};
+    const Expected<CostTable> costs = costsOf(plan);
+    if (!costs.ok()) return costs.error();
+    // what surely is too much is said before its schedule is made, which may have millions of actions
+    if (const auto lasting = judgeMemory(memoryNeed(plan, {}, costs.value()), memory); !lasting.ok()) return lasting.error();
     const Expected<Schedule> schedule = scheduleOf(plan);
     if (!schedule.ok()) return schedule.error();
     if (const auto actions = checkActions(schedule.value()); !actions.ok()) return actions.error();
@@ -59,12 +63,8 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& memory)
                                  report.deadlock.front().waitsFor)};
     const Expected<Partition> partition = partitionOf(plan);
     if (!partition.ok()) return partition.error();
-    const Expected<CostTable> costs = costsOf(plan);
-    if (!costs.ok()) return costs.error();
     RunnablePlan runnable{plan, withoutCommunication(schedule.value()), partition.value(), costs.value(), {}};
-    const Expected<std::string> fits = judgeMemory(memoryNeed(plan, runnable.schedule, runnable.costs), memory);
-    if (!fits.ok()) return fits.error();
-    runnable.note = fits.value();
+    runnable.note = judgeMemory(memoryNeed(plan, runnable.schedule, runnable.costs), memory).value();
     return runnable;
 }
 
