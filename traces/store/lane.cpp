@@ -9,7 +9,7 @@ Lane::SliceChunk::SliceChunk()
     : begin(std::make_unique_for_overwrite<TimeNs[]>(kChunkSlices)), end(std::make_unique_for_overwrite<TimeNs[]>(kChunkSlices)),
       paint(std::make_unique_for_overwrite<PaintClass[]>(kChunkSlices)),
       blockBegin(std::make_unique_for_overwrite<TimeNs[]>(kChunkBlocks)),
-      before(std::make_unique_for_overwrite<Occupancy[]>(kChunkBlocks))
+      before(std::make_unique_for_overwrite<Before[]>(kChunkBlocks))
 {
     payload.reserve(kChunkSlices);
 }
@@ -82,7 +82,7 @@ Occupancy Lane::occupancyUntil(TimeNs t, std::size_t slice) const
     const SliceChunk& c = chunk(slice);
     const std::size_t k = slice % kChunkSlices;
     const std::size_t block = k / kBlockSlices;
-    Occupancy sum = c.before[block];
+    Occupancy sum = c.before[block].busy;
     for (std::size_t i = block * kBlockSlices; i < k; ++i)
         sum[static_cast<std::size_t>(c.paint[i])] += c.end[i] - c.begin[i];
     if (c.begin[k] < t) sum[static_cast<std::size_t>(c.paint[k])] += t - c.begin[k];
@@ -97,19 +97,19 @@ Lane::Columns Lane::columnsFrom(std::size_t i) const
     return {c.begin.get() + k, c.end.get() + k, c.paint.get() + k, c.payload.size() - k};
 }
 
-std::size_t Lane::blockAt(TimeNs t, std::size_t from) const
+std::size_t Lane::blockAt(TimeNs t, std::size_t from, std::size_t stride) const
 {
     const std::size_t count = blockCount();
     std::size_t low = from; // begins at or before t, or is the caller's bound
-    std::size_t step = 1;
+    std::size_t step = stride;
     while (low + step < count && blockBegin(low + step) <= t) {
         low += step;
         step *= 2;
     }
-    std::size_t high = std::min(low + step, count);
-    while (high - low > 1) {
-        const std::size_t middle = low + (high - low) / 2;
-        (blockBegin(middle) <= t ? low : high) = middle;
+    // Of low and high, only low begins at or before t; step is a multiple of stride, and halves down to it.
+    for (; step > stride; step /= 2) {
+        const std::size_t middle = low + step / 2;
+        if (middle < count && blockBegin(middle) <= t) low = middle;
     }
     return low;
 }

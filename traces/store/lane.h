@@ -93,7 +93,7 @@ public:
         if (k == 0) openChunk();
         SliceChunk& c = *open_;
         if (k % kBlockSlices == 0) {
-            c.before[k / kBlockSlices] = c.total;
+            c.before[k / kBlockSlices].busy = c.total;
             c.blockBegin[k / kBlockSlices] = slice.begin;
         }
         const PaintClass paint = paintClass(slice.action.kind());
@@ -135,11 +135,14 @@ public:
     [[nodiscard]] Columns columnsFrom(std::size_t i) const;
 
     // The index itself, for views of which a pixel is wider than a block: block k holds the slices from k * kBlockSlices on.
+    // Since busy times are sums from the lane's start, every n-th block is an index of blocks n times as long.
     [[nodiscard]] std::size_t blockCount() const { return (size_ + kBlockSlices - 1) / kBlockSlices; }
     [[nodiscard]] TimeNs blockBegin(std::size_t k) const { return chunk(k * kBlockSlices).blockBegin[k % kChunkBlocks]; }
-    [[nodiscard]] const Occupancy& busyBefore(std::size_t k) const { return chunk(k * kBlockSlices).before[k % kChunkBlocks]; }
-    // The last block that begins at or before t; `from` is a lower bound, as above, and the answer where none does.
-    [[nodiscard]] std::size_t blockAt(TimeNs t, std::size_t from) const;
+    [[nodiscard]] const Occupancy& busyBefore(std::size_t k) const { return chunk(k * kBlockSlices).before[k % kChunkBlocks].busy; }
+    // The last of the blocks `from`, `from` + stride, ... that begins at or before t; `from` where none does.
+    [[nodiscard]] std::size_t blockAt(TimeNs t, std::size_t from, std::size_t stride = 1) const;
+    // Busy time of the whole lane.
+    [[nodiscard]] Occupancy busy() const { return open_ ? open_->total : Occupancy{}; }
 
     [[nodiscard]] std::size_t memoryBytes() const;
 
@@ -148,6 +151,9 @@ private:
         Action action;
         Step step;
         TextId text;
+    };
+    struct alignas(64) Before { // a cache line each: views of a whole trace wait for little else
+        Occupancy busy;
     };
     // Columns of fixed length: a writer of many lanes in turn (a simulation of 64 ranks) touches the ends of the columns, and
     // must not have to look up where each of them ends as well; that no longer fits the nearest cache.
@@ -158,7 +164,7 @@ private:
         std::unique_ptr<TimeNs[]> end;
         std::unique_ptr<PaintClass[]> paint;
         std::unique_ptr<TimeNs[]> blockBegin; // one per block: of its first slice, close together for the search
-        std::unique_ptr<Occupancy[]> before;  // one per block: busy time before its first slice
+        std::unique_ptr<Before[]> before;     // one per block: busy time before its first slice
         std::vector<Payload> payload;
         Occupancy total{}; // busy time up to the last slice of this chunk
     };

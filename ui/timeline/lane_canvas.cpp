@@ -35,9 +35,10 @@ double blockRight(const SweepBlock& block, double ratio)
 
 } // namespace
 
-void LaneCanvas::begin(QSize pixels, double deviceRatio, const Theme& theme, std::vector<int> grid)
+void LaneCanvas::begin(QSize pixels, int upper, double deviceRatio, const Theme& theme, std::vector<int> grid)
 {
     if (image_.size() != pixels) image_ = QImage(pixels, QImage::Format_RGB32);
+    upper_ = upper;
     ratio_ = deviceRatio;
     theme_ = theme;
     grid_ = std::move(grid);
@@ -159,7 +160,7 @@ void LaneCanvas::hatch(const LanePicture& picture, QRgb ground)
         const int right = std::min(image_.width(), static_cast<int>(std::floor(bubble.right)));
         for (int y = top; y < bottom; ++y) {
             QRgb* pixels = line(y);
-            for (int x = left; x < right; ++x) pixels[x] = pattern[static_cast<std::size_t>((x + y) % period)];
+            for (int x = left; x < right; ++x) pixels[x] = pattern[static_cast<std::size_t>((x + upper_ + y) % period)];
         }
     }
 }

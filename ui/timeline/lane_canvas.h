@@ -20,8 +20,9 @@ class LaneCanvas {
 public:
     void setFont(const QFont& font) { font_ = font; }
 
-    // `grid`: columns of grid lines. Pictures are painted from the top down; finish() fills what they leave with the ground.
-    void begin(QSize pixels, double deviceRatio, const Theme& theme, std::vector<int> grid);
+    // `grid`: columns of grid lines; `upper`: the line of all lanes that this image begins at. Pictures are painted from the
+    // top down; finish() fills what they leave with the ground.
+    void begin(QSize pixels, int upper, double deviceRatio, const Theme& theme, std::vector<int> grid);
     void paint(const LanePicture& picture);
     const QImage& finish();
 
@@ -46,6 +47,7 @@ private:
 
     QFont font_;
     QImage image_;
+    int upper_ = 0;
     double ratio_ = 1;
     Theme theme_;
     std::vector<int> grid_;

@@ -51,15 +51,16 @@ public:
 
 private:
     struct Scale; // time <-> column
+    class Column; // the column that slices are added to
 
-    void setColours(const LaneStyle& style);
-    void fill(double left, double right, const SweepColumn& whole);
+    void setColours(const traces::Lane& lane, const LaneStyle& style);
     // Columns from `column` on by the lane's index, as far as its blocks are short enough; the time that it came to.
     traces::TimeNs sumBlocks(const traces::Lane& lane, const Scale& scale, std::size_t slice, std::size_t column);
 
     std::vector<SweepColumn> columns_;
     std::vector<SweepBlock> blocks_;
     std::array<SweepColumn, traces::kPaintClassCount> whole_{}; // a column full of one class
+    std::vector<std::size_t> classes_;                          // that the lane has
 };
 
 } // namespace stagecraft::ui

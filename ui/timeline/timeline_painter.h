@@ -53,6 +53,7 @@ public:
 
     void setTheme(const Theme& theme);
     void setFont(const QFont& font);
+    void setThreads(int threads); // that lanes are painted with, at most; from the start one per core
     [[nodiscard]] const Theme& theme() const { return theme_; }
     [[nodiscard]] const QFont& font() const { return font_; }
 
@@ -68,8 +69,6 @@ private:
     struct Work; // buffers kept between frames
 
     void measureFont();
-    void paintLanes(QPainter& painter, const TimelineScene& scene, const LaneLayout& layout, const TimelineView& view,
-                    const TimeTicks& ticks);
     void paintMarks(QPainter& painter, const TimelineScene& scene, const LaneLayout& layout, const TimelineView& view) const;
 
     Theme theme_;

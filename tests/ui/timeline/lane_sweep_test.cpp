@@ -173,6 +173,26 @@ TEST(LaneIndex, FindsTheBlockOfAMoment)
     }
 }
 
+TEST(LaneIndex, FindsAmongEveryNthBlock)
+{
+    const Lane lane = randomLane(10'000);
+    for (const std::size_t stride : {1U, 2U, 3U, 8U, 64U, 1024U})
+        for (std::size_t from = 0; from < lane.blockCount(); from += 7)
+            for (TimeNs t = 0; t <= lane.lastEnd() + 1; t += lane.lastEnd() / 53) {
+                std::size_t expected = from;
+                for (std::size_t k = from; k < lane.blockCount(); k += stride)
+                    if (lane.blockBegin(k) <= t) expected = k;
+                ASSERT_EQ(lane.blockAt(t, from, stride), expected) << stride << ' ' << from << ' ' << t;
+            }
+}
+
+TEST(LaneIndex, SumsAWholeLane)
+{
+    const Lane lane = randomLane(10'000);
+    EXPECT_EQ(lane.busy(), lane.occupancyUntil(lane.lastEnd(), lane.size()));
+    EXPECT_EQ(Lane({}).busy(), traces::Occupancy{});
+}
+
 TEST(LaneIndex, GivesColumnsUpToTheEndOfAChunk)
 {
     const Lane lane = randomLane(5000);

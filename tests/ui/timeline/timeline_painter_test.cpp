@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "engine/schedule/schedule.h"
+#include "engine/simulate/simulate.h"
 #include "tests/ui/support/traces.h"
 #include "ui/timeline/timeline_painter.h"
 
@@ -70,6 +72,33 @@ TEST_P(Painting, ColoursBlocksByKind)
     EXPECT_EQ(at(3, 0, LaneId{1}), block(PaintClass::Backward));
     EXPECT_EQ(at(1.25, 0, LaneId{2}, 0.5), block(PaintClass::Transfer));
     EXPECT_EQ(at(5.3, 0, LaneId{2}, 0.5), theme_.subLane);
+}
+
+TEST_P(Painting, LooksTheSameWithAnyNumberOfThreads)
+{
+    engine::ScheduleRequest request;
+    request.ranks = 12;
+    request.microbatches = 16;
+    engine::CostTable costs;
+    engine::StageCosts stage;
+    stage.forward = kMs / 5;
+    stage.backward = kMs / 2;
+    costs.stages.assign(12, stage);
+    costs.transfer = kMs / 20;
+    auto trace = engine::simulate(engine::generate(request).value(), costs);
+    ASSERT_TRUE(trace.ok());
+    scene_.setSources({{std::make_shared<traces::Trace>(std::move(trace).value())}});
+    for (const double ratio : {1.0, 1.5}) {
+        view_.scroll = 17.3;
+        painter_.setThreads(1);
+        paint(ratio);
+        const QImage alone = image_;
+        for (const int threads : {2, 3, 7}) {
+            painter_.setThreads(threads);
+            paint(ratio);
+            EXPECT_EQ(image_, alone) << threads << " threads, ratio " << ratio;
+        }
+    }
 }
 
 TEST_P(Painting, HatchesBubbles)
