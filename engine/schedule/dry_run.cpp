@@ -52,7 +52,7 @@ std::string milestoneText(const Milestone& milestone)
 
 DryRun::DryRun(const Schedule& schedule, SendMode send)
     : schedule_(schedule), shape_(schedule, hasCommunication(schedule)), send_(send),
-      position_(schedule.order.size(), 0), reached_(kFactCount * shape_.factSlots(), false)
+      position_(schedule.order.size(), 0), reached_(kFactCount * shape_.factSlots, false)
 {
 }
 

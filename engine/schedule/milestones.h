@@ -38,22 +38,24 @@ struct ScheduleShape {
     std::int32_t microbatches = 0;
     bool communicates = false; // has SEND and RECV actions of its own
 
+    // One stage's row of slots: an odd number of groups of four, which are a cache line in the simulator. The ranks take turns on
+    // rows next to each other, and rows as long as a power of two would share few lines of the cache.
+    std::size_t stageSlots = 0;
+    std::size_t factSlots = 0; // of all stages
+
     explicit ScheduleShape(const Schedule& schedule, bool withCommunication)
         : stageToRank(schedule.stageToRank.data()), stages(schedule.stages()), microbatches(schedule.microbatches),
-          communicates(withCommunication)
+          communicates(withCommunication), stageSlots((((static_cast<std::size_t>(microbatches) + 3) / 4) | 1) * 4),
+          factSlots(static_cast<std::size_t>(stages) * stageSlots)
     {
     }
     [[nodiscard]] bool sameRank(Stage a, Stage b) const { return stageToRank[index(a)] == stageToRank[index(b)]; }
-    [[nodiscard]] std::size_t factSlots() const
-    {
-        return static_cast<std::size_t>(stages) * static_cast<std::size_t>(microbatches);
-    }
 };
 
 inline std::size_t slot(const ScheduleShape& shape, const Milestone& m)
 {
-    return static_cast<std::size_t>(m.fact) * shape.factSlots() +
-           static_cast<std::size_t>(m.stage.value) * static_cast<std::size_t>(shape.microbatches) + index(m.microbatch);
+    return static_cast<std::size_t>(m.fact) * shape.factSlots + static_cast<std::size_t>(m.stage.value) * shape.stageSlots +
+           index(m.microbatch);
 }
 
 // At most two milestones; an array that is returned by value, because these rules are the simulator's innermost loop.

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/simulate/simulated_trace.h"
+
+#include "traces/base/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace stagecraft::engine {
+namespace {
+
+using traces::EdgeKind;
+using traces::LaneId;
+using traces::LaneKind;
+using traces::MemoryClass;
+using traces::SliceRef;
+using traces::Trace;
+using traces::Work;
+
+constexpr std::size_t kNoSeries = static_cast<std::size_t>(-1);
+
+// Writes one rank from its first action to its last. Compute lanes are numbered as the ranks are.
+class RankWriter {
+public:
+    RankWriter(const Schedule& schedule, const CostTable& costs, const Timing& timing, Trace& trace, Rank rank)
+        : schedule_(schedule), costs_(costs), timing_(timing), shape_(timing.shape()), trace_(trace), rank_(rank),
+          order_(schedule.order[index(rank)]), gradientHeld_(costs.stages.size(), false), stepped_(costs.stages.size(), false)
+    {
+    }
+
+    void write()
+    {
+        openMemory();
+        for (std::size_t i = 0; i < order_.size(); ++i) execute(order_[i], timing_.begin(index(rank_), i));
+        optimizerStep();
+    }
+
+private:
+    // Weights and optimizer state are there from the start; series without bytes are left out.
+    void openMemory()
+    {
+        Bytes weights = 0;
+        Bytes gradients = 0;
+        Bytes optimizer = 0;
+        Bytes activations = 0;
+        for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
+            if (schedule_.stageToRank[s] != rank_) continue;
+            weights += costs_.stages[s].weightBytes;
+            gradients += costs_.stages[s].gradientBytes;
+            optimizer += costs_.stages[s].optimizerBytes;
+            activations += costs_.stages[s].activationBytes;
+        }
+        if (weights > 0) trace_.addMemory(rank_, MemoryClass::Weights, 0, weights);
+        if (optimizer > 0) trace_.addMemory(rank_, MemoryClass::Optimizer, 0, optimizer);
+        if (gradients > 0) {
+            gradientSeries_ = trace_.memoryIndex(rank_, MemoryClass::Gradients);
+            trace_.addMemory(gradientSeries_, 0, 0);
+        }
+        if (activations > 0) {
+            activationSeries_ = trace_.memoryIndex(rank_, MemoryClass::Activations);
+            trace_.reserveMemory(activationSeries_, order_.size() + 1);
+            trace_.addMemory(activationSeries_, 0, 0);
+        }
+    }
+
+    void execute(const Action& action, TimeNs begin)
+    {
+        if (!traces::isCompute(action.kind())) {
+            hasMade(action.work, begin);
+            return;
+        }
+        const TimeNs end = begin + timing_.duration(action);
+        const SliceRef slice = trace_.append(lane(rank_), {begin, end, action, traces::Step{0}, {}});
+        clock_ = end;
+        if (action.kind() == ActionKind::Optimizer) stepped_[index(action.stage())] = true;
+        forEachWork(action, [&](const Work& work) {
+            for (const Milestone& need : needsOf(shape_, work)) {
+                // an own forward is told by the rank's order; only the turn at the last stage is a hand-off
+                if (need.stage == work.stage && need.stage.value + 1 != shape_.stages && isDone(need.fact)) continue;
+                const Arrival arrival = timing_.arrival(rank_, need);
+                trace_.addEdge({EdgeKind::Data, {lane(arrival.from), arrival.slice}, slice, arrival.at});
+            }
+        });
+        forEachWork(action, [&](const Work& work) {
+            account(work, begin, end);
+            hasMade(work, end);
+        });
+    }
+
+    // A transfer, where what was made goes to another rank.
+    void hasMade(const Work& work, TimeNs at)
+    {
+        if (costs_.transfer == 0) return;
+        const std::optional<Milestone> gain = gainOf(work);
+        if (!gain) return;
+        const bool sent = gain->fact == Fact::ForwardSent || gain->fact == Fact::BackwardSent;
+        if (shape_.communicates ? !sent : !isDone(gain->fact)) return;
+        const bool ahead = gain->fact == Fact::ForwardDone || gain->fact == Fact::ForwardSent;
+        const std::int32_t neighbour = gain->stage.value + (ahead ? 1 : -1);
+        if (neighbour < 0 || neighbour >= shape_.stages) return;
+        if (!sent && shape_.stageToRank[neighbour] == rank_) return;
+        const ActionKind kind = ahead ? ActionKind::SendForward : ActionKind::SendBackward;
+        trace_.append(freeTransferLane(at),
+                      {at, at + costs_.transfer, traces::makeAction(kind, gain->stage, gain->microbatch), {}, {}});
+    }
+
+    LaneId freeTransferLane(TimeNs at)
+    {
+        for (const LaneId lane : transferLanes_)
+            if (trace_.lane(lane).lastEnd() <= at) return lane;
+        const auto depth = static_cast<std::int32_t>(transferLanes_.size());
+        transferLanes_.push_back(trace_.addLane({rank_, LaneKind::Transfer, depth,
+                                                 fmt::format("rank {} sends{}", rank_.value, depth == 0 ? "" : fmt::format(" ({})", depth + 1))}));
+        return transferLanes_.back();
+    }
+
+    void account(const Work& work, TimeNs begin, TimeNs end)
+    {
+        const StageCosts& stage = costs_.stages[index(work.stage)];
+        switch (work.kind) {
+        case ActionKind::Forward: changeActivations(begin, stage.activationBytes); break;
+        case ActionKind::Backward: changeActivations(end, -stage.activationBytes); break;
+        case ActionKind::InputGrad: changeActivations(end, stage.wgradBytes - stage.activationBytes); break;
+        case ActionKind::WeightGrad: changeActivations(end, -stage.wgradBytes); break;
+        default: return;
+        }
+        const bool makesGradient = work.kind == ActionKind::Backward || work.kind == ActionKind::WeightGrad;
+        if (makesGradient && !gradientHeld_[index(work.stage)] && gradientSeries_ != kNoSeries) {
+            gradientHeld_[index(work.stage)] = true;
+            gradients_ += stage.gradientBytes;
+            trace_.addMemory(gradientSeries_, begin, gradients_);
+        }
+    }
+
+    void changeActivations(TimeNs at, Bytes bytes)
+    {
+        if (activationSeries_ == kNoSeries || bytes == 0) return;
+        activations_ += bytes;
+        trace_.addMemory(activationSeries_, at, activations_);
+    }
+
+    // Each rank updates its stages right after its last action, unless the schedule said when: nothing of another rank is
+    // needed for it.
+    void optimizerStep()
+    {
+        for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
+            if (schedule_.stageToRank[s] != rank_ || costs_.stages[s].optimizer == 0 || stepped_[s]) continue;
+            const TimeNs end = clock_ + costs_.stages[s].optimizer;
+            trace_.append(lane(rank_), {clock_, end, traces::makeAction(ActionKind::Optimizer, Stage{s}), {}, {}});
+            clock_ = end;
+        }
+        if (gradients_ > 0) trace_.addMemory(gradientSeries_, clock_, 0);
+    }
+
+    static bool isDone(Fact fact) { return fact == Fact::ForwardDone || fact == Fact::BackwardDone; }
+    static LaneId lane(Rank rank) { return LaneId{rank.value}; }
+
+    const Schedule& schedule_;
+    const CostTable& costs_;
+    const Timing& timing_;
+    const ScheduleShape& shape_;
+    Trace& trace_;
+    Rank rank_;
+    const std::vector<Action>& order_;
+    TimeNs clock_ = 0;
+    Bytes activations_ = 0;
+    Bytes gradients_ = 0;
+    std::size_t activationSeries_ = kNoSeries;
+    std::size_t gradientSeries_ = kNoSeries;
+    std::vector<bool> gradientHeld_;    // by stage
+    std::vector<bool> stepped_;         // by stage: its optimizer
+    std::vector<LaneId> transferLanes_; // one per transfer in flight at the same time
+};
+
+} // namespace
+
+std::optional<Trace> simulatedTrace(const Schedule& schedule, const CostTable& costs, const Timing& timing, const std::stop_token& stop)
+{
+    Trace trace;
+    trace.info.label = traces::TraceLabel::Simulated;
+    trace.info.clock = traces::ClockKind::Virtual;
+    trace.info.title = fmt::format("{}, {}, {}", schedule.name, traces::counted(schedule.ranks, "rank"),
+                                   traces::counted(schedule.microbatches, "micro-batch"));
+    trace.info.schedule = schedule.name;
+    trace.info.ranks = schedule.ranks;
+    trace.info.chunks = schedule.chunks;
+    trace.info.microbatches = schedule.microbatches;
+    trace.info.stageToRank = schedule.stageToRank;
+    for (std::size_t r = 0; r < schedule.order.size(); ++r)
+        trace.reserveEdges(trace.addLane({Rank{r}, LaneKind::Compute, 0, fmt::format("rank {}", r)}), schedule.order[r].size());
+    for (std::size_t r = 0; r < schedule.order.size(); ++r) {
+        if (stop.stop_requested()) return std::nullopt;
+        RankWriter(schedule, costs, timing, trace, Rank{r}).write();
+    }
+    trace.addStep({traces::Step{0}, trace.extent(), std::nullopt});
+    return trace;
+}
+
+} // namespace stagecraft::engine
