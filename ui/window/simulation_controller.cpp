@@ -22,7 +22,7 @@ bool simulateAlike(const engine::Plan& a, const engine::Plan& b)
 Expected<Simulation> simulatePlan(const engine::Plan& plan, const std::stop_token& stop)
 {
     if (Expected<void> sound = checkPlan(plan); !sound.ok()) return sound.error();
-    const Expected<engine::Schedule> schedule = scheduleOf(plan);
+    const Expected<engine::Schedule> schedule = scheduleOf(plan, stop);
     if (!schedule.ok()) return schedule.error();
     Expected<engine::CostTable> costs = costsOf(plan);
     if (!costs.ok()) return costs.error();

@@ -101,7 +101,9 @@ TEST(SimulatePlan, GivesUpWhenItIsAskedTo)
     std::stop_source source;
     EXPECT_TRUE(simulatePlan(planOf(4, 8), source.get_token()).ok());
     source.request_stop();
-    EXPECT_FALSE(simulatePlan(planOf(4, 8), source.get_token()).ok());
+    const traces::Expected<Simulation> stopped = simulatePlan(planOf(4, 8), source.get_token());
+    ASSERT_FALSE(stopped.ok());
+    EXPECT_EQ(stopped.error().message, "the making of the schedule was stopped") << "no part of the work is done to its end";
 }
 
 TEST(SimulatePlan, PutsThePlanItselfIntoTheTrace)
