@@ -63,7 +63,6 @@ void TimeAxis::setLimits(traces::Interval limits)
     if (limits.length() <= 0) limits.end = limits.begin + 1;
     if (limits == limits_) return;
     limits_ = limits;
-    emit limitsChanged();
     show(showsAll_ ? fitted(limits_) : clamped(range_), showsAll_);
 }
 

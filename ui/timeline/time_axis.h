@@ -55,7 +55,6 @@ public:
 signals:
     void rangeChanged();
     void moved(); // to another place, by anything but a zoom, follow() or new limits
-    void limitsChanged();
     void historyChanged();
 
 private:
