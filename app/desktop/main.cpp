@@ -136,7 +136,7 @@ int runWindow(const WindowCommand& command)
     if (command.run) {
         const int steps = window.workbench().document().plan().run.steps;
         if (command.at.step && *command.at.step >= steps)
-            return fail(QObject::tr("--screenshot-at step:%1: the plan runs %n step(s), counted from 0", nullptr, steps).arg(*command.at.step));
+            return fail(QObject::tr("--screenshot-at step:%1: the plan runs %2, counted from 0").arg(*command.at.step).arg(ui::counted(steps, "step")));
         if (command.useMeasured) useMeasuredTimes(window);
         window.startRun();
         if (picture && !window.workbench().run().active())

@@ -6,9 +6,7 @@
 
 #include <QDeadlineTimer>
 
-#include <algorithm>
 #include <cstring>
-#include <limits>
 
 namespace stagecraft::ui {
 
@@ -125,8 +123,7 @@ void WorkerSession::takeLines()
     const LineInbox::Contents contents = lines_->take();
     for (const QString& line : contents.lines) emit workerSaid(line);
     if (contents.leftOut > 0)
-        emit workerSaid(tr("… and %n more line(s), left out because so many came at once", nullptr,
-                           static_cast<int>(std::min<std::int64_t>(contents.leftOut, std::numeric_limits<int>::max()))));
+        emit workerSaid(tr("… and %1, left out because so many came at once").arg(counted(contents.leftOut, "more line")));
 }
 
 void WorkerSession::takeRecords()
@@ -156,7 +153,7 @@ void WorkerSession::takeRecords()
         if (awaitingRun_) continue;
         messages.push_back(std::move(message).value());
     }
-    if (late > 0) emit workerSaid(tr("%n event(s) of the run before came after its end and are left out.", nullptr, static_cast<int>(late)));
+    if (late > 0) emit workerSaid(tr("Left out, for the run before had ended: %1 of it.").arg(counted(late, "event")));
     if (contents.lost > 0) {
         ofTrace.emplace_back(traces::LostRecord{contents.lost});
         emit recordsLost(contents.lost);

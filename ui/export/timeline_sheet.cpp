@@ -3,6 +3,7 @@
 
 #include "engine/plan/plan_json.h"
 #include "traces/analysis/step_times.h"
+#include "ui/bridge/text.h"
 #include "ui/timeline/legend_painter.h"
 #include "ui/timeline/time_ticks.h"
 
@@ -124,9 +125,9 @@ QString TimelineSheet::subtitle() const
     }
     QStringList words{parts.join(QStringLiteral(" and "))};
     if (!info.schedule.empty()) words << QString::fromStdString(info.schedule);
-    if (info.ranks > 0) words << QStringLiteral("%1 ranks").arg(info.ranks);
-    if (info.chunks > 1) words << QStringLiteral("%1 chunks").arg(info.chunks);
-    if (info.microbatches > 0) words << QStringLiteral("%1 micro-batches").arg(info.microbatches);
+    if (info.ranks > 0) words << counted(info.ranks, "rank");
+    if (info.chunks > 1) words << counted(info.chunks, "chunk");
+    if (info.microbatches > 0) words << counted(info.microbatches, "micro-batch");
     return words.join(QStringLiteral(" \u00b7 "));
 }
 
@@ -148,7 +149,7 @@ QString TimelineSheet::figuresLine() const
     for (const traces::RankFigures& rank : figures.ranks) peak = std::max(peak, rank.peakActivations);
     return name + durationText(figures.makespan) + dot + QStringLiteral("bubble (1 \u2212 work/makespan) ") +
            percent(figures.bubbleMakespan) + dot + QStringLiteral("over ideal ") + percent(figures.bubbleOverIdeal) + dot +
-           QStringLiteral("peak activations %1 micro-batches").arg(peak, 0, 'g', 4);
+           QStringLiteral("peak activations %1 %2").arg(peak, 0, 'g', 4).arg(peak == 1 ? QStringLiteral("micro-batch") : QStringLiteral("micro-batches"));
 }
 
 void TimelineSheet::paint(QPainter& painter, Surface surface, double deviceRatio)

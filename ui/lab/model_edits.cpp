@@ -2,6 +2,7 @@
 #include "ui/lab/model_edits.h"
 
 #include "engine/plan/plan_json.h"
+#include "traces/base/text.h"
 #include "ui/lab/quantities.h"
 
 #include <fmt/format.h>
@@ -43,10 +44,13 @@ std::string modelSummary(const engine::Plan& plan)
         parameters += layer.parameters;
         forward += layer.forwardFlops;
     }
-    const int batch = plan.model.microbatchRows * plan.pipeline.microbatches;
-    return fmt::format("{} layers, {} parameters, {} forward per micro-batch. Batch {} rows, output {}.",
-                       plan.model.layers.size(), showCount(static_cast<double>(parameters)), showFlops(forward), batch,
-                       fmt::join(engine::outputShape(plan.model, batch), "×"));
+    // More than an int: a million rows in each of a million micro-batches can be said.
+    const std::int64_t batch = std::int64_t{plan.model.microbatchRows} * plan.pipeline.microbatches;
+    std::vector<std::int64_t> output = engine::outputShape(plan.model, 1);
+    output.front() = batch;
+    return fmt::format("{}, {} parameters, {} forward per micro-batch. Batch {}, output {}.",
+                       traces::counted(plan.model.layers.size(), "layer"), showCount(static_cast<double>(parameters)), showFlops(forward),
+                       traces::counted(batch, "row"), fmt::join(output, "×"));
 }
 
 } // namespace stagecraft::ui

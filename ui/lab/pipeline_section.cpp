@@ -122,15 +122,15 @@ void PipelineSection::showPlan()
     const bool oneChunk = family && family->minChunks == family->maxChunks;
     if (custom) setCapability(*chunks_, false, given);
     else setCapability(*chunks_, !oneChunk || pipeline.chunks != family->minChunks,
-                  family ? tr("%1 takes %2 per rank.").arg(toQt(family->title), tr("%n chunk(s)", nullptr, family->minChunks)) : QString());
+                  family ? tr("%1 takes %2 per rank.").arg(toQt(family->title), counted(family->minChunks, "chunk")) : QString());
 
     if (!judged_ || *judged_ != pipeline) judge();
     problem_->say(verdict_);
     fix_->setVisible(legal_.has_value());
     if (!legal_) return;
-    const QString what = legal_->number == LegalChange::Number::Chunks   ? tr("%n chunk(s) per rank", nullptr, legal_->value)
-                         : legal_->number == LegalChange::Number::Ranks ? tr("%n rank(s)", nullptr, legal_->value)
-                                                                        : tr("%n micro-batch(es)", nullptr, legal_->value);
+    const QString what = legal_->number == LegalChange::Number::Chunks   ? tr("%1 per rank").arg(counted(legal_->value, "chunk"))
+                         : legal_->number == LegalChange::Number::Ranks ? counted(legal_->value, "rank")
+                                                                        : counted(legal_->value, "micro-batch");
     fix_->setText(tr("Use %1").arg(what));
     describe(*fix_, tr("Use %1").arg(what), tr("Changes the one number that keeps the schedule from being built."));
 }

@@ -343,7 +343,7 @@ void MainWindow::connectWorkbench()
     connect(files_, &FileController::problem, log_, &LogPanel::problem);
     connect(files_, &FileController::workChanged, this, &MainWindow::showFileWork);
     connect(log_, &LogPanel::problemsChanged, this,
-            [this](int count) { logDock_->setWindowTitle(tr("Problems and log (%n)", nullptr, count)); });
+            [this](int count) { logDock_->setWindowTitle(tr("Problems and log (%1)").arg(count)); });
 }
 
 void MainWindow::connectTimeline()

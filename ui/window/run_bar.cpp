@@ -97,7 +97,7 @@ QStringList RunBar::runParts() const
     case SessionState::Failed: parts << tr("failed, see the log"); break;
     }
     if (!run.progressText().isEmpty() && run.active()) parts << run.progressText();
-    else if (run.finishedSteps() > 0) parts << tr("%n step(s)", nullptr, run.finishedSteps());
+    else if (run.finishedSteps() > 0) parts << counted(run.finishedSteps(), "step");
     if (const auto loss = run.lastLoss()) parts << tr("loss %1").arg(*loss, 0, 'g', 5);
     if (run.result() && run.result()->gradientCheck != engine::GradientCheck::Off)
         parts << tr("gradients: %1").arg(toQt(engine::gradientCheckText(run.result()->gradientCheck)));

@@ -52,8 +52,7 @@ RunController::RunController(QObject* parent) : QObject(parent)
     connect(&session_, &WorkerSession::workerSaid, this,
             [this](const QString& line) { emit note(tr("engine: %1").arg(line)); });
     connect(&session_, &WorkerSession::recordsLost, this, [this](qint64 count) {
-        emit warning(tr("%n event(s) came faster than the window takes them and are missing from the trace.", nullptr,
-                        static_cast<int>(std::min<qint64>(count, std::numeric_limits<int>::max()))));
+        emit warning(tr("Missing from the trace: %1 that came faster than the window takes them.").arg(counted(count, "event")));
     });
 }
 
@@ -106,8 +105,9 @@ std::optional<double> RunController::lastLoss() const
 
 QString RunController::label() const
 {
-    return tr("run of %1, %n rank(s), %2, %3", nullptr, plan_.pipeline.ranks)
-        .arg(plan_.name.empty() ? tr("an unnamed plan") : toQt(plan_.name), toQt(engine::runModeText(plan_.run.mode)), startedAt_);
+    return tr("run of %1, %2, %3, %4")
+        .arg(plan_.name.empty() ? tr("an unnamed plan") : toQt(plan_.name), counted(plan_.pipeline.ranks, "rank"),
+             toQt(engine::runModeText(plan_.run.mode)), startedAt_);
 }
 
 QString whyNotRunnable(const engine::Plan& plan)
@@ -128,11 +128,12 @@ std::string layersText(const engine::Plan& plan)
 // How the plan differs from the one that ran in what decides over the time of a stage; empty: in nothing.
 std::string measuredOtherwise(const engine::Plan& ran, const engine::Plan& plan)
 {
-    if (ran.stages() != plan.stages()) return fmt::format("the run had {} stages, the plan has {}", ran.stages(), plan.stages());
+    if (ran.stages() != plan.stages()) return fmt::format("the run had {}, the plan has {}", traces::counted(ran.stages(), "stage"), plan.stages());
     if (ran.pipeline.chunks != plan.pipeline.chunks)
-        return fmt::format("the run had {} chunks per rank, the plan has {}", ran.pipeline.chunks, plan.pipeline.chunks);
+        return fmt::format("the run had {} per rank, the plan has {}", traces::counted(ran.pipeline.chunks, "chunk"), plan.pipeline.chunks);
     if (ran.model.microbatchRows != plan.model.microbatchRows)
-        return fmt::format("the run had micro-batches of {} rows, the plan has {}", ran.model.microbatchRows, plan.model.microbatchRows);
+        return fmt::format("the run had micro-batches of {}, the plan has {}", traces::counted(ran.model.microbatchRows, "row"),
+                           plan.model.microbatchRows);
     if (ran.model != plan.model) return "the run trained another model than the plan's";
     const std::string ranLayers = layersText(ran);
     const std::string layers = layersText(plan);
@@ -146,7 +147,7 @@ Expected<engine::Plan> withMeasuredCosts(engine::Plan plan, const engine::Plan& 
 {
     std::string difference = measuredOtherwise(ran, plan);
     if (difference.empty() && static_cast<int>(result.measuredCosts.size()) != plan.stages())
-        difference = fmt::format("the run measured {} stages, the plan has {}", result.measuredCosts.size(), plan.stages());
+        difference = fmt::format("the run measured {}, the plan has {}", traces::counted(result.measuredCosts.size(), "stage"), plan.stages());
     if (!difference.empty()) return Error{difference + "; run the plan as it is now first"};
     plan.costs.source = engine::CostSource::Measured;
     plan.costs.measured = result.measuredCosts;

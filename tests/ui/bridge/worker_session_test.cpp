@@ -269,7 +269,7 @@ TEST_F(WorkerSessionTest, KeepsWhatComesLateOutOfTheNextRun)
     ASSERT_TRUE(startAndWait("plain", SessionState::Finished));
     EXPECT_THAT(misfits, testing::IsEmpty());
     for (const traces::MemorySeries& series : trace.memory()) EXPECT_EQ(series.memory, traces::MemoryClass::Weights);
-    EXPECT_EQ(said.filter("run before").size(), 1);
+    EXPECT_EQ(said.filter("run before had ended: 1 event of it").size(), 1) << said.join('\n').toStdString();
 }
 
 TEST(WorkerProcess, LosesItsPatienceWithAProcessThatNeverStarted)

@@ -266,6 +266,15 @@ TEST_F(Export, TellsThatTheDiskIsFull)
     }
 }
 
+TEST_F(Export, SaysHowMuchThereIsInSoundWords)
+{
+    const auto trace = twoRanks();
+    trace->info.chunks = 2;
+    EXPECT_TRUE(textOf(read(write("a.svg", {}, {{trace}}))).contains("2 ranks \u00b7 2 chunks \u00b7 2 micro-batches"));
+    trace->info.ranks = trace->info.microbatches = 1;
+    EXPECT_TRUE(textOf(read(write("b.svg", {}, {{trace}}))).contains("1 rank \u00b7 2 chunks \u00b7 1 micro-batch"));
+}
+
 TEST_F(Export, NamesThePlanThatATraceCameFrom)
 {
     const auto trace = twoRanks();

@@ -199,6 +199,7 @@ TEST_F(LabPanelTest, KeepsAnImpossibleNumberWithItsReasonAndOffersTheNearest)
     EXPECT_TRUE(problem.text().contains("9")) << problem.text().toStdString();
     auto& fix = the<QPushButton>("pipelineFix");
     ASSERT_FALSE(fix.isHidden());
+    EXPECT_EQ(fix.text(), "Use 10 micro-batches");
     fix.click();
     EXPECT_TRUE(scheduleOf(document.plan()).ok());
     EXPECT_EQ(document.plan().pipeline.microbatches, 10);
@@ -211,7 +212,7 @@ TEST_F(LabPanelTest, DisablesWhatCannotBeWithTheReason)
 {
     auto& chunks = the<QSpinBox>("chunks");
     EXPECT_FALSE(chunks.isEnabled()) << "1F1B has one chunk per rank";
-    EXPECT_TRUE(chunks.toolTip().contains("1F1B"));
+    EXPECT_TRUE(chunks.toolTip().contains("1F1B takes 1 chunk per rank")) << chunks.toolTip().toStdString();
     choose("schedule", "interleaved");
     EXPECT_TRUE(chunks.isEnabled());
 

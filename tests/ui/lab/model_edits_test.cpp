@@ -17,6 +17,16 @@ TEST(ModelEdits, TellTheBatchAndTheOutputOfHello)
     EXPECT_THAT(summary, HasSubstr("output 32×1024"));
 }
 
+TEST(ModelEdits, TellABatchOfMoreRowsThanAnIntHolds)
+{
+    engine::Plan plan = engine::presetPlan("hello").value();
+    plan.model.microbatchRows = 1 << 20;
+    plan.pipeline.microbatches = 1 << 13;
+    EXPECT_THAT(modelSummary(plan), HasSubstr("Batch 8589934592 rows, output 8589934592×1024"));
+    plan.model.microbatchRows = plan.pipeline.microbatches = 1;
+    EXPECT_THAT(modelSummary(plan), HasSubstr("Batch 1 row, output 1×1024"));
+}
+
 TEST(ModelEdits, ANewModelDropsWhatWasMeasuredOnTheOldOne)
 {
     engine::Plan plan = engine::presetPlan("hello").value();

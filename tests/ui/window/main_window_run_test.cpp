@@ -24,6 +24,8 @@ TEST_F(MainWindowTest, RunsAPlanFromTheBarToTheEnd)
 {
     runUntil("hello", SessionState::Finished);
     EXPECT_TRUE(statusText().contains("finished")) << statusText().toStdString();
+    EXPECT_TRUE(statusText().contains("· 2 steps ·")) << statusText().toStdString();
+    EXPECT_TRUE(window->log().toPlainText().contains("run of hello, 2 ranks, threads")) << window->log().toPlainText().toStdString();
     EXPECT_TRUE(statusText().contains("loss 0.5")) << statusText().toStdString();
     EXPECT_TRUE(statusText().contains("bitwise"));
     EXPECT_EQ(the<QLabel>("traceLabel").text(), "simulated + measured");

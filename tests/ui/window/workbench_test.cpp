@@ -129,7 +129,7 @@ TEST_F(WorkbenchTest, DoesNotTakeTimesOverThatWereMeasuredOtherwise)
     EXPECT_THAT(obstacleOf([](engine::Plan& plan) {
                     plan.pipeline = {.schedule = "interleaved", .ranks = 2, .chunks = 2, .microbatches = 8, .customSchedule = {}};
                 }),
-                testing::HasSubstr("chunks"));
+                testing::HasSubstr("had 1 chunk per rank, the plan has 2;"));
     EXPECT_EQ(obstacleOf([](engine::Plan& plan) { plan.pipeline.schedule = "gpipe"; }), "") << "that is a what-if";
 }
 
