@@ -30,6 +30,19 @@ void CostSection::bind(ValueEdit<T>& edit, const char* name, const QString& what
     };
 }
 
+// A part of the backward: with both given the backward is their sum, and a file that said another one could not be read.
+void CostSection::bindPart(ValueEdit<MaybeDuration>& edit, const char* name, const QString& what, MaybeDuration CostSpec::*member)
+{
+    bind(edit, name, what, member);
+    edit.edited = [this, what, control = QString(name), member](const MaybeDuration& value) {
+        change(what, control, [&](engine::Plan& plan) {
+            CostSpec& costs = plan.costs;
+            costs.*member = value;
+            if (costs.inputGrad && costs.weightGrad) costs.backward = *costs.inputGrad + *costs.weightGrad;
+        });
+    };
+}
+
 CostSection::CostSection(QWidget* parent)
     : LabSection(parent), source_(newCombo()), origin_(new QLabel),
       forward_(new ValueEdit<TimeNs>(traces::parseDuration, showDuration)),
@@ -99,8 +112,8 @@ CostSection::CostSection(QWidget* parent)
 
     bind(*forward_, "forward", tr("forward time"), &CostSpec::forward);
     bind(*backward_, "backward", tr("backward time"), &CostSpec::backward);
-    bind(*inputGrad_, "inputGrad", tr("input gradient time"), &CostSpec::inputGrad);
-    bind(*weightGrad_, "weightGrad", tr("weight gradient time"), &CostSpec::weightGrad);
+    bindPart(*inputGrad_, "inputGrad", tr("input gradient time"), &CostSpec::inputGrad);
+    bindPart(*weightGrad_, "weightGrad", tr("weight gradient time"), &CostSpec::weightGrad);
     bind(*overlap_, "overlap", tr("time of an overlapped pair"), &CostSpec::overlap);
     bind(*flops_, "flops", tr("computing rate"), &CostSpec::flopsPerSecond);
     bind(*activation_, "activationBytes", tr("bytes kept"), &CostSpec::activationBytes);

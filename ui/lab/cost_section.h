@@ -29,6 +29,7 @@ protected:
 private:
     template <class T>
     void bind(ValueEdit<T>& edit, const char* name, const QString& what, T engine::CostSpec::*member);
+    void bindPart(ValueEdit<MaybeDuration>& edit, const char* name, const QString& what, MaybeDuration engine::CostSpec::*member);
     void setSourceEnabled(engine::CostSource source, bool enabled, const QString& reason);
 
     QComboBox* source_;

@@ -233,6 +233,24 @@ TEST_F(LabPanelTest, ShowsWhereCostsComeFrom)
     EXPECT_TRUE(the<QLabel>("costOrigin").text().contains(QString::fromStdString(costsOf(document.plan()).value().origin)));
 }
 
+TEST_F(LabPanelTest, KeepsTheBackwardTheSumOfItsParts)
+{
+    open("imbalanced");
+    const engine::Plan before = document.plan();
+    type("inputGrad", "2ms");
+    EXPECT_EQ(document.plan().costs.backward, before.costs.backward) << "half a split says nothing of the whole";
+    const engine::Plan half = document.plan();
+    type("weightGrad", "5ms");
+    EXPECT_EQ(document.plan().costs.backward, 7'000'000);
+    EXPECT_EQ(the<QLineEdit>("backward").text(), "7 ms");
+    EXPECT_FALSE(the<QLineEdit>("backward").isEnabled());
+    EXPECT_TRUE(engine::readPlan(engine::writePlan(document.plan())).ok());
+    document.undoStack().undo();
+    EXPECT_EQ(document.plan(), half);
+    document.undoStack().undo();
+    EXPECT_EQ(document.plan(), before);
+}
+
 TEST_F(LabPanelTest, CutsTheModelAsTypedAndBalancesItAgain)
 {
     open("mlp");
