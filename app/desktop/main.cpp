@@ -85,6 +85,7 @@ traces::Expected<void> openTrace(ui::MainWindow& window, const WindowCommand& co
         return {};
     }
     if (traces::Expected<void> opened = window.workbench().openTrace(command.trace); !opened.ok()) return opened;
+    for (const QString& caveat : window.workbench().openedCaveats()) window.log().warn(caveat);
     window.log().note(window.workbench().meetTracePlan(itsPlan));
     return {};
 }

@@ -183,7 +183,9 @@ void FileController::showTrace(const QString& file, Expected<traces::Trace> trac
 {
     const Expected<void> shown = trace.ok() ? workbench_.showTrace(std::move(trace).value(), file) : Expected<void>(trace.error());
     if (shown.ok()) recent_.add(file);
-    if (report(shown, tr("Open trace"), tr("Opened %1.").arg(file))) emit note(workbench_.meetTracePlan(itsPlan));
+    if (!report(shown, tr("Open trace"), tr("Opened %1.").arg(file))) return;
+    for (const QString& caveat : workbench_.openedCaveats()) emit warning(caveat);
+    emit note(workbench_.meetTracePlan(itsPlan));
 }
 
 void FileController::cancel()

@@ -68,6 +68,7 @@ public:
 
 signals:
     void note(const QString& text);
+    void warning(const QString& text);
     void problem(const QString& text);
     void workChanged(); // busy(), doing() or progress()
 

@@ -340,6 +340,7 @@ void MainWindow::connectWorkbench()
     connect(&run, &RunController::warning, log_, &LogPanel::warn);
     connect(&run, &RunController::note, log_, &LogPanel::note);
     connect(files_, &FileController::note, log_, &LogPanel::note);
+    connect(files_, &FileController::warning, log_, &LogPanel::warn);
     connect(files_, &FileController::problem, log_, &LogPanel::problem);
     connect(files_, &FileController::workChanged, this, &MainWindow::showFileWork);
     connect(log_, &LogPanel::problemsChanged, this,

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace stagecraft::ui {
 
 using traces::Error;
@@ -80,6 +82,7 @@ void RunController::begin()
     progressText_.clear();
     progress_ = 0;
     misfits_ = 0;
+    notesSeen_ = 0;
 }
 
 void RunController::take(const std::vector<traces::Record>& records)
@@ -92,7 +95,18 @@ void RunController::take(const std::vector<traces::Record>& records)
         if (misfits_ <= kMostMisfits) emit warning(tr("An event of the run was left out: %1").arg(toQt(applied.error().message)));
         if (misfits_ == kMostMisfits) emit warning(tr("Further events that do not fit are left out without being told."));
     }
+    tellNewCaveats();
     emit grew();
+}
+
+// At once: a run that may not fit into memory could end without another word.
+void RunController::tellNewCaveats()
+{
+    const std::vector<std::string>& notes = trace_->notes();
+    for (; notesSeen_ < notes.size(); ++notesSeen_) {
+        const auto now = notes.begin() + static_cast<std::ptrdiff_t>(notesSeen_);
+        if (std::find(notes.begin(), now, *now) == now) emit warning(tr("The %1: %2").arg(label(), toQt(*now)));
+    }
 }
 
 std::optional<double> RunController::lastLoss() const

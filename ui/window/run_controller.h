@@ -58,6 +58,7 @@ signals:
 private:
     void begin();
     void take(const std::vector<traces::Record>& records);
+    void tellNewCaveats();
 
     WorkerSession session_;
     engine::Plan next_; // being started
@@ -69,6 +70,7 @@ private:
     QString progressText_;
     double progress_ = 0;
     int misfits_ = 0; // records that did not fit
+    std::size_t notesSeen_ = 0; // of the trace
 };
 
 // Why this plan cannot be run, or empty.

@@ -178,6 +178,15 @@ QString Workbench::meetTracePlan(TracePlan itsPlan)
     return tr("The lab has taken over the plan that the trace carries: %1.").arg(document_.title());
 }
 
+QStringList Workbench::openedCaveats() const
+{
+    QStringList told;
+    if (!other_ || otherFile_.isEmpty()) return told; // a run's were told as they came
+    for (const std::string& caveat : traces::caveatsOf(*other_))
+        told << tr("%1: %2").arg(QFileInfo(otherFile_).fileName(), toQt(caveat));
+    return told;
+}
+
 void Workbench::closeOther()
 {
     if (!other_ || run_.active()) return;

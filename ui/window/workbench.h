@@ -79,6 +79,8 @@ public:
     traces::Expected<void> openTrace(const QString& file); // reads it here and now, which may take long
     [[nodiscard]] traces::Expected<void> whyNoOtherTrace() const;
     void closeOther();
+    // What whoever uses the opened trace must know of it, each with the file's name; none where no trace is opened.
+    [[nodiscard]] QStringList openedCaveats() const;
 
     // The plan that the trace beside the simulated one carries, where it is another than the lab's; else an error that says why
     // there is none to take over.

@@ -8,6 +8,7 @@
 //   deaf     like hold, but heeds nobody             garbage  something that is no journal
 //   many     beside all that a burst of 60,000 memory points
 //   flood    beside all that 50,000 lines on standard error, and one of a million characters
+//   noted    beside all that two notes about the run, one of them twice
 //   late     all of it, and before the answer to the next start a memory point that belongs to this run
 #include "engine/plan/plan_json.h"
 #include "engine/session/session_message.h"
@@ -137,6 +138,9 @@ void run(Stream& stream, const engine::Plan& plan)
         for (int i = 0; i < 50'000; ++i) std::fprintf(stderr, "line %d\n", i);
         std::fprintf(stderr, "%s\n", std::string(1'000'000, 'x').c_str());
     }
+    if (plan.name == "noted")
+        stream.records({traces::NoteRecord{"the memory may not suffice"}, traces::NoteRecord{"the machine was busy"},
+                        traces::NoteRecord{"the memory may not suffice"}});
     stream.records({opened, middle});
     if (plan.name == "exit") {
         std::fprintf(stderr, "last words\n");

@@ -2,6 +2,7 @@
 #include "ui/window/file_controller.h"
 
 #include "engine/plan/plan_json.h"
+#include "tests/ui/support/traces.h"
 #include "traces/format/trace_file.h"
 #include "ui/bridge/text.h"
 #include "ui/window/workbench.h"
@@ -373,6 +374,18 @@ TEST_F(FileControllerTest, AsksBeforeAFileThatIsBeingWrittenIsGivenUp)
     givesUp = true;
     EXPECT_TRUE(files.mayClose());
     EXPECT_FALSE(files.busy());
+}
+
+TEST_F(FileControllerTest, WarnsOfWhatAReaderOfTheTraceMustKnow)
+{
+    const auto trace = support::twoRanks();
+    trace->addNote("the machine was busy");
+    const QString file = folder.filePath("noted.strace");
+    ASSERT_TRUE(traces::saveTrace(*trace, fromQt(file)).ok());
+    QSignalSpy warned(&files, &FileController::warning);
+    ASSERT_TRUE(done(files.open(file)));
+    ASSERT_EQ(warned.size(), 1);
+    EXPECT_EQ(warned.front().front().toString(), "noted.strace: the machine was busy");
 }
 
 } // namespace

@@ -34,25 +34,46 @@ FileDialogs discarding()
             .giveUp = [](const QString&) { return true; }};
 }
 
-TEST(LiveWindow, TrainsAPlanAndShowsWhatWasMeasured)
-{
-    const QTemporaryDir folder;
-    QSettings settings(folder.filePath("settings.ini"), QSettings::IniFormat);
-    auto window = std::make_unique<MainWindow>(
-        settings, WindowOptions{.programFolder = STAGECRAFT_PROGRAM_FOLDER, .theme = {}, .dialogs = discarding()});
-    window->show();
-    Workbench& bench = window->workbench();
-    engine::Plan plan = engine::presetPlan("hello").value();
-    plan.run.mode = engine::RunMode::Emulated;
-    plan.run.steps = 2;
-    bench.document().startFrom(plan);
+class LiveWindow : public testing::Test {
+protected:
+    LiveWindow() { window->show(); }
 
+    void run(const engine::Plan& plan)
+    {
+        bench.document().startFrom(plan);
+        ASSERT_TRUE(window->actions().run->isEnabled()) << window->actions().run->statusTip().toStdString();
+        window->actions().run->trigger();
+        ASSERT_TRUE(QTest::qWaitFor([&] { return engine::finished(bench.run().state()); }, kLongest)) << log();
+        ASSERT_EQ(bench.run().state(), SessionState::Finished) << log();
+    }
+    static engine::Plan emulated(const char* preset)
+    {
+        engine::Plan plan = engine::presetPlan(preset).value();
+        plan.run.mode = engine::RunMode::Emulated;
+        plan.run.steps = 2;
+        return plan;
+    }
+    [[nodiscard]] std::string log() const { return window->log().toPlainText().toStdString(); }
+    // Lines of the log that warn, but for those of a machine that other programs keep busy.
+    [[nodiscard]] QStringList warnings() const
+    {
+        QStringList lines = window->log().toPlainText().split('\n').filter("warning");
+        lines.removeIf([](const QString& line) { return line.contains(": the machine was busy"); });
+        return lines;
+    }
+
+    const QTemporaryDir folder;
+    QSettings settings{folder.filePath("settings.ini"), QSettings::IniFormat};
+    std::unique_ptr<MainWindow> window = std::make_unique<MainWindow>(
+        settings, WindowOptions{.programFolder = STAGECRAFT_PROGRAM_FOLDER, .theme = {}, .dialogs = discarding()});
+    Workbench& bench = window->workbench();
+};
+
+TEST_F(LiveWindow, TrainsAPlanAndShowsWhatWasMeasured)
+{
     QSignalSpy resulted(&bench.run(), &RunController::resulted);
-    ASSERT_TRUE(window->actions().run->isEnabled()) << window->actions().run->statusTip().toStdString();
-    window->actions().run->trigger();
-    const auto log = [&] { return window->log().toPlainText().toStdString(); };
-    ASSERT_TRUE(QTest::qWaitFor([&] { return engine::finished(bench.run().state()); }, kLongest)) << log();
-    ASSERT_EQ(bench.run().state(), SessionState::Finished) << log();
+    run(emulated("hello"));
+    if (HasFatalFailure()) return;
     ASSERT_EQ(resulted.size(), 1);
 
     const engine::RunResult& result = *bench.run().result();
@@ -70,7 +91,20 @@ TEST(LiveWindow, TrainsAPlanAndShowsWhatWasMeasured)
     EXPECT_TRUE(std::any_of(rows.begin(), rows.end(), [](const FigureRow& row) { return !row.other.isEmpty(); }));
     EXPECT_TRUE(window->actions().useMeasured->isEnabled()) << window->actions().useMeasured->statusTip().toStdString();
     EXPECT_EQ(window->log().problemCount(), 0) << log();
+    EXPECT_TRUE(warnings().isEmpty()) << log();
     EXPECT_TRUE(window->close());
+}
+
+TEST_F(LiveWindow, TellsThatTheTrainingDiverged)
+{
+    engine::Plan plan = emulated("hello");
+    plan.run.learningRate = 1e6;
+    plan.run.optimizer = engine::OptimizerKind::Sgd;
+    plan.run.steps = 8;
+    run(plan);
+    if (HasFatalFailure()) return;
+    ASSERT_EQ(warnings().size(), 1) << log();
+    EXPECT_TRUE(warnings().front().contains(bench.run().label() + ": the training diverged in step")) << log();
 }
 
 } // namespace

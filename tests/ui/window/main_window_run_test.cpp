@@ -34,6 +34,20 @@ TEST_F(MainWindowTest, RunsAPlanFromTheBarToTheEnd)
     EXPECT_EQ(window->log().problemCount(), 0) << window->log().toPlainText().toStdString();
 }
 
+TEST_F(MainWindowTest, TellsWhatARunSaysOfItselfOnceAndAsNoProblem)
+{
+    runUntil("noted", SessionState::Finished);
+    const QString log = window->log().toPlainText();
+    const QString run = window->workbench().run().label();
+    for (const char* note : {"the memory may not suffice", "the machine was busy"}) {
+        EXPECT_EQ(log.count(note), 1) << log.toStdString();
+        EXPECT_TRUE(log.contains(QStringLiteral("The %1: %2").arg(run, note))) << log.toStdString();
+    }
+    EXPECT_EQ(window->log().problemCount(), 0);
+    runUntil("noted", SessionState::Finished);
+    EXPECT_EQ(window->log().toPlainText().count("the machine was busy"), 2) << "another run, another note";
+}
+
 TEST_F(MainWindowTest, PausesResumesAndStops)
 {
     runUntil("hold", SessionState::Running);
