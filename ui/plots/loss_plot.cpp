@@ -18,7 +18,8 @@ LossPlot::LossPlot(QWidget* parent)
     column->addWidget(plot_);
     setAccessibleName(tr("Loss of each step"));
     plot_->setAccessibleName(accessibleName());
-    plot_->setFocusProxy(this);
+    plot_->setFocusPolicy(Qt::NoFocus);
+    connect(plot_, &QCustomPlot::mousePress, this, &LossPlot::pressed);
     plot_->addGraph();
     plot_->axisRect()->setMinimumMargins(QMargins(8, 8, 8, 4));
     plot_->yAxis->ticker()->setTickCount(2); // the plot is low

@@ -34,6 +34,7 @@ public:
 
 signals:
     void titleChanged(const QString& title);
+    void pressed(); // by a mouse: it has no keys of its own
 
 private:
     void setPoints(const QVector<double>& steps, const QVector<double>& losses);

@@ -72,7 +72,7 @@ MemoryPlot::MemoryPlot(TimelineScene& scene, QWidget* parent)
     setAccessibleName(tr("Memory of each rank over time"));
     plot_->setAccessibleName(accessibleName());
     plot_->setMouseTracking(true);
-    plot_->setFocusProxy(this);
+    plot_->setFocusPolicy(Qt::NoFocus);
     plot_->installEventFilter(this);
     plot_->axisRect()->setAutoMargins(QCP::msNone);
     plot_->axisRect()->setMargins(QMargins(static_cast<int>(left_), 8, static_cast<int>(right_), 8));
@@ -455,6 +455,7 @@ bool MemoryPlot::eventFilter(QObject* watched, QEvent* event)
         auto* mouse = static_cast<QMouseEvent*>(event);
         panning_ = mouse->button() == Qt::LeftButton && inside(mouse->position());
         panX_ = mouse->position().x();
+        emit pressed();
         return true;
     }
     case QEvent::MouseMove: {

@@ -49,6 +49,7 @@ public slots:
     void setHoverTime(std::optional<stagecraft::traces::TimeNs> shown);
 
 signals:
+    void pressed(); // by a mouse: it has no keys of its own
     void hoverTimeChanged(std::optional<stagecraft::traces::TimeNs> shown);
 
 protected:

@@ -3,10 +3,10 @@
 
 #include "ui/bridge/text.h"
 #include "ui/lab/form.h"
+#include "ui/window/figure_grid.h"
 #include "ui/window/rank_figures_model.h"
 #include "ui/window/workbench.h"
 
-#include <QGridLayout>
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
@@ -21,26 +21,11 @@ namespace {
 
 constexpr int kLatest = -1; // of the step box: the newest finished step
 
-QLabel* newText(Qt::Alignment alignment, const char* tone = nullptr)
-{
-    auto* label = new QLabel;
-    label->setAlignment(alignment);
-    label->setTextInteractionFlags(Qt::TextSelectableByMouse);
-    if (tone) label->setProperty("tone", tone);
-    return label;
-}
-
-void setTextIfOther(QLabel& label, const QString& text)
-{
-    if (label.text() != text) label.setText(text);
-}
-
 } // namespace
 
 FiguresPanel::FiguresPanel(Workbench& workbench, QWidget* parent)
-    : QScrollArea(parent), workbench_(workbench), step_(new QSpinBox), simulatedHead_(newText(Qt::AlignRight, "hint")),
-      otherHead_(newText(Qt::AlignRight, "hint")), grid_(new QGridLayout), ranksTitle_(new QLabel), ranksTable_(new QTableView),
-      ranks_(new RankFiguresModel(this)), note_(newText(Qt::AlignLeft, "hint"))
+    : QScrollArea(parent), workbench_(workbench), step_(new QSpinBox), grid_(new FigureGrid), ranksTitle_(new QLabel), ranksTable_(new QTableView),
+      ranks_(new RankFiguresModel(this)), note_(new InlineNote(InlineNote::Tone::Hint))
 {
     setWidgetResizable(true);
     setFrameShape(QFrame::NoFrame);
@@ -56,17 +41,7 @@ FiguresPanel::FiguresPanel(Workbench& workbench, QWidget* parent)
     describe(*step_, tr("Step"), tr("The step whose figures are shown, of the trace beside the simulated one; selecting a block chooses its step."));
     connect(step_, &QSpinBox::valueChanged, this, &FiguresPanel::refresh);
 
-    grid_->setContentsMargins(0, 0, 0, 0);
-    grid_->setHorizontalSpacing(12);
-    grid_->setVerticalSpacing(0);
-    grid_->setColumnStretch(0, 1);
-    grid_->addWidget(newText(Qt::AlignLeft), 0, 0);
-    auto* formulaHead = newText(Qt::AlignRight, "hint");
-    formulaHead->setText(tr("formula,\nequal stages"));
-    formulaHead->setToolTip(tr("What theory says of the simulated plan, if all its stages took the same time and transfers none."));
-    grid_->addWidget(formulaHead, 0, 1);
-    grid_->addWidget(simulatedHead_, 0, 2);
-    grid_->addWidget(otherHead_, 0, 3);
+    connect(grid_, &FigureGrid::lineFocused, this, [this](QWidget* line) { ensureWidgetVisible(line); });
 
     QFont bold = ranksTitle_->font();
     bold.setBold(true);
@@ -94,10 +69,8 @@ FiguresPanel::FiguresPanel(Workbench& workbench, QWidget* parent)
     top->addStretch(1);
     layout->addLayout(top);
     note_->setObjectName("figuresNote");
-    note_->setWordWrap(true);
-    note_->hide();
     layout->addWidget(note_);
-    layout->addLayout(grid_);
+    layout->addWidget(grid_);
     layout->addWidget(ranksTitle_);
     layout->addWidget(ranksTable_);
     layout->addStretch(1);
@@ -105,6 +78,7 @@ FiguresPanel::FiguresPanel(Workbench& workbench, QWidget* parent)
     refresh();
 }
 
+const std::vector<FigureRow>& FiguresPanel::rows() const { return grid_->rows(); }
 QSize FiguresPanel::sizeHint() const { return {360, 520}; }
 
 std::optional<traces::Step> FiguresPanel::shownStep() const
@@ -202,12 +176,10 @@ void FiguresPanel::refresh()
 
     const QString label = source ? toQt(traces::labelText(scene.trace(*source).info.label)) : QString();
     const QString otherName = workbench_.otherIsRun() ? label : (workbench_.otherFile().isEmpty() ? tr("earlier,\n%1") : tr("opened,\n%1")).arg(label);
-    simulatedHead_->setText(input.simulated ? tr("simulated") : QString());
-    otherHead_->setText(input.other ? otherName : QString());
-    otherHead_->setToolTip(input.other ? tr("Step %1 of %2").arg(step->value).arg(sourceLabel(scene.sources()[static_cast<std::size_t>(*source)])) : QString());
-    setTextIfOther(*note_, note);
-    note_->setVisible(!note.isEmpty());
-    showRows(figureRows(input));
+    grid_->setHeads(input.simulated ? tr("simulated") : QString(), input.other ? otherName : QString(),
+                    input.other ? tr("Step %1 of %2").arg(step->value).arg(sourceLabel(scene.sources()[static_cast<std::size_t>(*source)])) : QString());
+    note_->say(note);
+    grid_->setRows(figureRows(input));
 
     const traces::StepFigures* ofRanks = input.other ? input.other : input.simulated;
     const std::optional<int> ranksSource = input.other ? source : workbench_.simulatedSource();
@@ -219,40 +191,7 @@ void FiguresPanel::refresh()
     ranksTable_->setFixedHeight(ranksTable_->horizontalHeader()->sizeHint().height() +
                                 shown * ranksTable_->verticalHeader()->defaultSectionSize() + 2 * ranksTable_->frameWidth() + 2);
     // a third column of figures comes with a run: the panel widens for it rather than cut it off
-    grid_->invalidate();
-    setMinimumWidth(std::max(300, grid_->minimumSize().width() + 20 + verticalScrollBar()->sizeHint().width()));
-}
-
-FiguresPanel::Line FiguresPanel::newLine(int row)
-{
-    Line line{newText(Qt::AlignLeft), newText(Qt::AlignRight, "hint"), newText(Qt::AlignRight), newText(Qt::AlignRight),
-              newText(Qt::AlignLeft, "small")};
-    grid_->addWidget(line.name, row, 0);
-    grid_->addWidget(line.byFormula, row, 1);
-    grid_->addWidget(line.simulated, row, 2);
-    grid_->addWidget(line.other, row, 3);
-    grid_->addWidget(line.formula, row + 1, 0, 1, 4);
-    return line;
-}
-
-void FiguresPanel::showRows(const std::vector<FigureRow>& rows)
-{
-    if (rows == rows_) return;
-    rows_ = rows;
-    while (lines_.size() < rows.size()) lines_.push_back(newLine(1 + 2 * static_cast<int>(lines_.size())));
-    for (std::size_t i = 0; i < lines_.size(); ++i) {
-        const Line& line = lines_[i];
-        const bool used = i < rows.size();
-        for (QLabel* label : {line.name, line.byFormula, line.simulated, line.other, line.formula}) label->setVisible(used);
-        if (!used) continue;
-        const FigureRow& row = rows[i];
-        setTextIfOther(*line.name, row.name);
-        setTextIfOther(*line.byFormula, row.byFormula);
-        setTextIfOther(*line.simulated, row.simulated);
-        setTextIfOther(*line.other, row.other);
-        setTextIfOther(*line.formula, row.formula);
-        for (QLabel* label : {line.name, line.byFormula, line.simulated, line.other, line.formula}) label->setToolTip(row.tip);
-    }
+    setMinimumWidth(std::max(300, grid_->leastWidth() + 20 + verticalScrollBar()->sizeHint().width()));
 }
 
 } // namespace stagecraft::ui

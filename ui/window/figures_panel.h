@@ -14,13 +14,14 @@
 #include <memory>
 #include <vector>
 
-class QGridLayout;
 class QLabel;
 class QSpinBox;
 class QTableView;
 
 namespace stagecraft::ui {
 
+class FigureGrid;
+class InlineNote;
 class RankFiguresModel;
 struct StepPlace;
 class Workbench;
@@ -32,20 +33,13 @@ public:
     explicit FiguresPanel(Workbench& workbench, QWidget* parent = nullptr);
 
     void refresh(); // called when sources or data changed
-    [[nodiscard]] const std::vector<FigureRow>& rows() const { return rows_; }
+    [[nodiscard]] const std::vector<FigureRow>& rows() const;
     QSize sizeHint() const override;
 
 public slots:
     void showStepOf(traces::Step step); // of the trace beside the simulated one
 
 private:
-    struct Line {
-        QLabel* name;
-        QLabel* byFormula;
-        QLabel* simulated;
-        QLabel* other;
-        QLabel* formula;
-    };
     [[nodiscard]] std::optional<traces::Step> shownStep() const;
     // Figures of a finished step; null where there are none (yet), and then with the reason.
     struct Found {
@@ -54,20 +48,14 @@ private:
     };
     [[nodiscard]] Found figuresOf(int source, const StepPlace& place);
     [[nodiscard]] const std::optional<PlanFacts>& factsOfOther(int source);
-    void showRows(const std::vector<FigureRow>& rows);
-    Line newLine(int row);
 
     Workbench& workbench_;
     QSpinBox* step_;
-    QLabel* simulatedHead_;
-    QLabel* otherHead_;
-    QGridLayout* grid_;
+    FigureGrid* grid_;
     QLabel* ranksTitle_;
     QTableView* ranksTable_;
     RankFiguresModel* ranks_;
-    std::vector<Line> lines_;
-    std::vector<FigureRow> rows_;
-    QLabel* note_; // what is missing, and why
+    InlineNote* note_; // what is missing, and why
 
     // The last step that was too large for a frame.
     struct Large {

@@ -100,7 +100,6 @@ QWidget* MainWindow::buildCentre()
     legend_ = new TimelineLegend(scene);
     legend_->setLeftMargin(timeline_->headerWidth());
     memory_ = new MemoryPlot(scene);
-    memory_->setFocusProxy(timeline_); // a click leads to the timeline's keys
     memory_->setMinimumHeight(130); // below it the curves cannot be told apart
     banner_ = new QLabel;
     banner_->setObjectName("banner");
@@ -143,7 +142,6 @@ void MainWindow::buildDocks()
     figures_ = new FiguresPanel(*workbench_);
     log_ = new LogPanel;
     loss_ = new LossPlot;
-    loss_->setFocusProxy(timeline_);
     labDock_ = addDock(tr("Lab"), "labDock", lab_, Qt::LeftDockWidgetArea);
     selectionDock_ = addDock(tr("Selection"), "selectionDock", selection_, Qt::RightDockWidgetArea);
     figuresDock_ = addDock(tr("Figures of the step"), "figuresDock", figures_, Qt::RightDockWidgetArea);
@@ -351,6 +349,10 @@ void MainWindow::connectTimeline()
 {
     memory_->setMargins(timeline_->headerWidth(), timeline_->rightMargin());
     overview_->setMargins(timeline_->headerWidth(), timeline_->rightMargin());
+    // A click leads to the timeline's keys. Not by a focus proxy: Tab would turn back at the plots to the timeline.
+    const auto toTimeline = [this] { timeline_->setFocus(Qt::MouseFocusReason); };
+    connect(memory_, &MemoryPlot::pressed, timeline_, toTimeline);
+    connect(loss_, &LossPlot::pressed, timeline_, toTimeline);
     connect(timeline_, &TimelineWidget::hoverTimeChanged, memory_, &MemoryPlot::setHoverTime);
     connect(memory_, &MemoryPlot::hoverTimeChanged, timeline_, &TimelineWidget::setHoverTime);
     connect(timeline_, &TimelineWidget::followingChanged, actions_->follow, &QAction::setChecked);

@@ -3,15 +3,28 @@
 // The window by keyboard and by screen reader.
 #include "tests/ui/window/main_window_fixture.h"
 
+#include "ui/timeline/overview_strip.h"
 #include "ui/timeline/timeline_widget.h"
+#include "ui/window/figures_panel.h"
 #include "ui/window/keyboard_help.h"
 #include "ui/window/log_panel.h"
 
+#include <QAbstractItemView>
+#include <QAbstractSpinBox>
+#include <QAccessible>
+#include <QApplication>
+#include <QClipboard>
+#include <QComboBox>
 #include <QDockWidget>
 #include <QMenu>
 #include <QMenuBar>
+#include <QTabBar>
 #include <QToolBar>
 #include <QToolButton>
+
+#include <qcustomplot.h>
+
+#include <set>
 
 namespace stagecraft::ui {
 namespace {
@@ -35,6 +48,43 @@ int expectExplained(const QMenu& menu)
         EXPECT_FALSE(action->statusTip().isEmpty()) << text.toStdString();
     }
     return count;
+}
+
+std::string described(const QWidget& widget)
+{
+    std::string text = widget.metaObject()->className();
+    for (const QWidget* at = &widget; at; at = at->parentWidget())
+        if (!at->objectName().isEmpty()) text += " in " + at->objectName().toStdString();
+    return text;
+}
+
+// What a screen reader calls it.
+QString spokenName(QWidget& widget)
+{
+    QAccessibleInterface* spoken = QAccessible::queryAccessibleInterface(&widget);
+    return spoken ? spoken->text(QAccessible::Name) : QString();
+}
+
+bool isInteractive(const QWidget& widget)
+{
+    return qobject_cast<const QAbstractButton*>(&widget) || qobject_cast<const QComboBox*>(&widget) ||
+           qobject_cast<const QAbstractSpinBox*>(&widget) || qobject_cast<const QLineEdit*>(&widget) ||
+           qobject_cast<const QAbstractItemView*>(&widget) || qobject_cast<const QPlainTextEdit*>(&widget) ||
+           qobject_cast<const TimelineWidget*>(&widget) || qobject_cast<const OverviewStrip*>(&widget) ||
+           (widget.focusPolicy() & Qt::TabFocus);
+}
+
+// The window's own, that can be seen: what Qt puts into a control or a title is Qt's to name.
+std::vector<QWidget*> interactiveIn(QWidget& window)
+{
+    std::vector<QWidget*> found;
+    for (QWidget* widget : window.findChildren<QWidget*>()) {
+        const QWidget* in = widget->parentWidget();
+        const bool inner = widget->objectName().startsWith("qt_") || qobject_cast<const QAbstractItemView*>(in) ||
+                           qobject_cast<const QComboBox*>(in) || qobject_cast<const QLineEdit*>(in) || qobject_cast<const QTabBar*>(in);
+        if (!inner && widget->isVisible() && widget->window() == &window && isInteractive(*widget)) found.push_back(widget);
+    }
+    return found;
 }
 
 using engine::SessionState;
@@ -84,6 +134,77 @@ TEST_F(MainWindowTest, NamesAndExplainsWhatTabReaches)
     window->timeline().setFocus();
     window->timeline().selectNext();
     EXPECT_TRUE(the<QLabel>("selectionLines").accessibleName().contains(':'));
+}
+
+// Values are labels: Tab comes to one line of them, arrows go on, and each says all that stands in it.
+TEST_F(MainWindowTest, ReadsTheFiguresByKeyboard)
+{
+    runUntil("hello", SessionState::Finished);
+    window->activateWindow();
+    ASSERT_TRUE(QTest::qWaitForWindowActive(window.get()));
+    the<QWidget>("figuresStep").setFocus();
+    QTest::keyClick(QApplication::focusWidget(), Qt::Key_Tab);
+    const std::vector<FigureRow>& rows = window->figures().rows();
+    ASSERT_GT(rows.size(), 6U);
+    for (const FigureRow& row : rows) {
+        ASSERT_TRUE(QApplication::focusWidget());
+        const QString spoken = spokenName(*QApplication::focusWidget());
+        for (const QString& part : {row.name, row.formula, row.byFormula, row.simulated, row.other})
+            EXPECT_TRUE(spoken.contains(part)) << spoken.toStdString() << ": " << part.toStdString();
+        EXPECT_TRUE(row.other.isEmpty() || spoken.contains("measured " + row.other)) << spoken.toStdString();
+        QTest::keyClick(QApplication::focusWidget(), Qt::Key_Down);
+    }
+    EXPECT_TRUE(spokenName(*QApplication::focusWidget()).startsWith(rows.back().name)) << "below the last there is none";
+    QWidget* last = QApplication::focusWidget();
+    EXPECT_TRUE(window->figures().viewport()->rect().contains(last->mapTo(window->figures().viewport(), last->rect().center())));
+    QTest::keySequence(last, QKeySequence::Copy);
+    EXPECT_EQ(QApplication::clipboard()->text(), spokenName(*last));
+    QTest::keyClick(last, Qt::Key_Tab);
+    EXPECT_EQ(QApplication::focusWidget()->objectName(), "rankFigures") << "one stop of Tab for all the lines";
+    QTest::keyClick(QApplication::focusWidget(), Qt::Key_Tab, Qt::ShiftModifier);
+    EXPECT_EQ(QApplication::focusWidget(), last) << "back to where it was read";
+    QTest::keyClick(last, Qt::Key_Home);
+    EXPECT_TRUE(spokenName(*QApplication::focusWidget()).startsWith(rows.front().name));
+}
+
+TEST_F(MainWindowTest, NamesAllThatCanBePressedAndTabComesToAllOfIt)
+{
+    runUntil("hello", SessionState::Finished);
+    window->workbench().document().edit([this] {
+        engine::Plan plan = window->workbench().document().plan();
+        plan.pipeline.schedule = "interleaved"; // with a number that does not fit: a button to mend it
+        plan.pipeline.chunks = 1;
+        return plan;
+    }(), "schedule", {});
+    window->activateWindow();
+    ASSERT_TRUE(QTest::qWaitForWindowActive(window.get()));
+    QCoreApplication::processEvents();
+    std::set<QWidget*> reached;
+    window->timeline().setFocus();
+    do {
+        reached.insert(QApplication::focusWidget());
+        QTest::keyClick(QApplication::focusWidget(), Qt::Key_Tab);
+        ASSERT_TRUE(QApplication::focusWidget());
+    } while (reached.insert(QApplication::focusWidget()).second);
+    const std::vector<QWidget*> all = interactiveIn(*window);
+    EXPECT_GT(all.size(), 40U);
+    for (QWidget* widget : all) {
+        EXPECT_FALSE(spokenName(*widget).isEmpty()) << described(*widget) << " has no name";
+        EXPECT_TRUE(!widget->isEnabled() || reached.contains(widget)) << described(*widget) << " is not reached by Tab";
+    }
+    for (QWidget* widget : reached) EXPECT_FALSE(spokenName(*widget).isEmpty()) << described(*widget) << " has no name";
+}
+
+TEST_F(MainWindowTest, LeadsAClickOnAPlotToTheKeysOfTheTimeline)
+{
+    runUntil("hello", SessionState::Finished);
+    window->activateWindow();
+    ASSERT_TRUE(QTest::qWaitForWindowActive(window.get()));
+    for (QCustomPlot* plot : window->findChildren<QCustomPlot*>()) {
+        the<QWidget>("figuresStep").setFocus();
+        QTest::mouseClick(plot, Qt::LeftButton);
+        EXPECT_TRUE(window->timeline().hasFocus());
+    }
 }
 
 } // namespace
