@@ -23,7 +23,11 @@ namespace {
 
 ScheduleRequest requestOf(const PipelineSpec& pipeline, const std::stop_token& stop = {})
 {
-    return {pipeline.schedule, pipeline.ranks, pipeline.chunks, pipeline.microbatches, stop};
+    return {.name = pipeline.schedule,
+            .ranks = pipeline.ranks,
+            .chunks = pipeline.chunks,
+            .microbatches = pipeline.microbatches,
+            .stop = stop};
 }
 
 // Without making a schedule that a generator knows how to make: a plan is checked at every key.

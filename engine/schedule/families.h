@@ -1,21 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The generators behind generate(): one file per family, a pure function of a request that checkRequest() has passed. What a
-// family needs beyond the ranges and its chunk counts it says in a check of its own. Each looks at the request's stop before
-// it fills the list of a rank, and leaves the rest where it is asked for: generate() then gives no schedule at all.
+// The generators behind generate(): one file per family, which says what the family is and makes its schedules, as a pure
+// function of a request that checkRequest() has passed. What a family needs beyond the ranges and its chunk counts it says in
+// a check of its own. Each looks at the request's stop before it fills the list of a rank, and leaves the rest where it is
+// asked for: generate() then gives no schedule at all.
+//
+//   Generator gpipe();   // in gpipe.cpp, and a line in the list of generate.cpp
 #pragma once
 
 #include "engine/schedule/schedule.h"
 
+#include <limits>
+
 namespace stagecraft::engine {
 
-Schedule naiveSchedule(const ScheduleRequest& request);
-Schedule gpipeSchedule(const ScheduleRequest& request);
-Schedule oneFOneBSchedule(const ScheduleRequest& request);
-Schedule interleavedSchedule(const ScheduleRequest& request);
-Expected<void> checkInterleaved(const ScheduleRequest& request);
+struct Generator {
+    ScheduleFamily family;
+    Schedule (*generate)(const ScheduleRequest&);
+    Expected<void> (*check)(const ScheduleRequest&) = nullptr;
+};
 
-// A schedule without actions: name, sizes and loop placement are set, each rank's list has room for `perRank` actions.
-Schedule emptySchedule(const ScheduleRequest& request, std::size_t perRank);
+inline constexpr int kAnyChunks = std::numeric_limits<int>::max();
+
+Generator naive();
+Generator gpipe();
+Generator oneFOneB();
+Generator interleaved();
+
+// A schedule without actions: name, sizes and placement are set, each rank's list has room for `perRank` actions.
+Schedule emptySchedule(const ScheduleRequest& request, std::vector<Rank> placement, std::size_t perRank);
+Schedule emptySchedule(const ScheduleRequest& request, std::size_t perRank); // laid in a loop
 
 } // namespace stagecraft::engine

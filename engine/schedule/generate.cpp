@@ -4,41 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 namespace stagecraft::engine {
 namespace {
 
-struct Generator {
-    ScheduleFamily family;
-    Schedule (*generate)(const ScheduleRequest&);
-    Expected<void> (*check)(const ScheduleRequest&) = nullptr; // beyond ranges and chunk counts
-};
-
-constexpr int kAnyChunks = std::numeric_limits<int>::max();
-
+// In the order of the command line contract.
 const std::vector<Generator>& generators()
 {
-    static const std::vector<Generator> all{
-        {{"naive", "Naive", "One micro-batch at a time goes through all stages and back; one rank works, the others wait.",
-          "any number of ranks and micro-batches; one chunk per rank", "sequential model parallelism", 1, 1},
-         &naiveSchedule},
-        {{"gpipe", "GPipe",
-          "All forwards, then all backwards: every rank keeps the activations of all micro-batches.",
-          "any number of ranks and micro-batches; one chunk per rank",
-          "Huang et al. 2018, arXiv 1811.06965; PyTorch ScheduleGPipe", 1, 1},
-         &gpipeSchedule},
-        {{"1f1b", "1F1B",
-          "After a short warm-up one forward, one backward: the bubble of GPipe, but at most p micro-batches in flight.",
-          "any number of ranks and micro-batches; one chunk per rank",
-          "PipeDream-Flush, Narayanan et al. 2020, arXiv 2006.09503; DAPPLE, arXiv 2007.01045", 1, 1},
-         &oneFOneBSchedule},
-        {{"interleaved", "Interleaved 1F1B",
-          "Each rank holds several chunks of the model: the bubble shrinks by their number, transfers grow by it.",
-          "two chunks per rank or more; m a multiple of max(1, m div p)",
-          "Narayanan et al. 2021, arXiv 2104.04473; PyTorch ScheduleInterleaved1F1B", 2, kAnyChunks},
-         &interleavedSchedule, &checkInterleaved},
-    };
+    static const std::vector<Generator> all{naive(), gpipe(), oneFOneB(), interleaved()};
     return all;
 }
 
@@ -124,13 +97,25 @@ std::vector<Rank> loopPlacement(int ranks, int chunks)
     return placement;
 }
 
-Schedule emptySchedule(const ScheduleRequest& request, std::size_t perRank)
+std::vector<Rank> wavePlacement(int ranks, int chunks)
 {
-    Schedule schedule{request.name, request.ranks, request.chunks, request.microbatches,
-                      loopPlacement(request.ranks, request.chunks), {}};
+    std::vector<Rank> placement = loopPlacement(ranks, chunks);
+    for (int chunk = 1; chunk < chunks; chunk += 2)
+        std::reverse(placement.begin() + chunk * ranks, placement.begin() + (chunk + 1) * ranks);
+    return placement;
+}
+
+Schedule emptySchedule(const ScheduleRequest& request, std::vector<Rank> placement, std::size_t perRank)
+{
+    Schedule schedule{request.name, request.ranks, request.chunks, request.microbatches, std::move(placement), {}};
     schedule.order.resize(static_cast<std::size_t>(request.ranks));
     for (std::vector<Action>& list : schedule.order) list.reserve(perRank);
     return schedule;
+}
+
+Schedule emptySchedule(const ScheduleRequest& request, std::size_t perRank)
+{
+    return emptySchedule(request, loopPlacement(request.ranks, request.chunks), perRank);
 }
 
 std::size_t Schedule::actionCount() const

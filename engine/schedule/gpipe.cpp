@@ -11,6 +11,7 @@
 #include "engine/schedule/families.h"
 
 namespace stagecraft::engine {
+namespace {
 
 Schedule gpipeSchedule(const ScheduleRequest& request)
 {
@@ -22,6 +23,17 @@ Schedule gpipeSchedule(const ScheduleRequest& request)
         for (int i = 0; i < request.microbatches; ++i) list.push_back(traces::backward(Stage{r}, MicroBatch{i}));
     }
     return schedule;
+}
+
+} // namespace
+
+Generator gpipe()
+{
+    return {{"gpipe", "GPipe", "All forwards, then all backwards: every rank keeps the activations of all micro-batches.",
+             "any number of ranks and micro-batches; one chunk per rank",
+             "Huang et al. 2018, arXiv 1811.06965; PyTorch ScheduleGPipe", 1, 1,
+             {{"PyTorch", "ScheduleGPipe"}, {"PaddlePaddle", "FThenB"}}},
+            &gpipeSchedule};
 }
 
 } // namespace stagecraft::engine

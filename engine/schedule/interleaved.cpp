@@ -48,8 +48,6 @@ private:
     int group_;
 };
 
-} // namespace
-
 Expected<void> checkInterleaved(const ScheduleRequest& request)
 {
     const int p = request.ranks;
@@ -93,6 +91,19 @@ Schedule interleavedSchedule(const ScheduleRequest& request)
         for (int k = total - warmup; k < total; ++k) takeBackward(k);
     }
     return schedule;
+}
+
+} // namespace
+
+Generator interleaved()
+{
+    return {{"interleaved", "Interleaved 1F1B",
+             "Each rank holds several chunks of the model: the bubble shrinks by their number, transfers grow by it.",
+             "two chunks per rank or more; m a multiple of max(1, m div p)",
+             "Narayanan et al. 2021, arXiv 2104.04473; PyTorch ScheduleInterleaved1F1B", 2, kAnyChunks,
+             {{"PyTorch", "ScheduleInterleaved1F1B"}, {"Megatron-LM", "forward_backward_pipelining_with_interleaving"},
+              {"paper", "virtual pipeline (VPP)"}}},
+            &interleavedSchedule, &checkInterleaved};
 }
 
 } // namespace stagecraft::engine

@@ -11,6 +11,7 @@
 #include "engine/schedule/families.h"
 
 namespace stagecraft::engine {
+namespace {
 
 Schedule naiveSchedule(const ScheduleRequest& request)
 {
@@ -24,6 +25,15 @@ Schedule naiveSchedule(const ScheduleRequest& request)
         }
     }
     return schedule;
+}
+
+} // namespace
+
+Generator naive()
+{
+    return {{"naive", "Naive", "One micro-batch at a time goes through all stages and back; one rank works, the others wait.",
+             "any number of ranks and micro-batches; one chunk per rank", "sequential model parallelism", 1, 1, {}},
+            &naiveSchedule};
 }
 
 } // namespace stagecraft::engine

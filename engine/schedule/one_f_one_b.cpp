@@ -13,6 +13,7 @@
 #include <algorithm>
 
 namespace stagecraft::engine {
+namespace {
 
 Schedule oneFOneBSchedule(const ScheduleRequest& request)
 {
@@ -31,6 +32,19 @@ Schedule oneFOneBSchedule(const ScheduleRequest& request)
         for (int i = m - warmup; i < m; ++i) list.push_back(traces::backward(Stage{r}, MicroBatch{i}));
     }
     return schedule;
+}
+
+} // namespace
+
+Generator oneFOneB()
+{
+    return {{"1f1b", "1F1B",
+             "After a short warm-up one forward, one backward: the bubble of GPipe, but at most p micro-batches in flight.",
+             "any number of ranks and micro-batches; one chunk per rank",
+             "PipeDream-Flush, Narayanan et al. 2020, arXiv 2006.09503; DAPPLE, arXiv 2007.01045", 1, 1,
+             {{"PyTorch", "Schedule1F1B"}, {"Megatron-LM", "forward_backward_pipelining_without_interleaving"},
+              {"DeepSpeed", "TrainSchedule"}, {"papers", "PipeDream-Flush, DAPPLE"}}},
+            &oneFOneBSchedule};
 }
 
 } // namespace stagecraft::engine

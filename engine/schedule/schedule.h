@@ -12,6 +12,7 @@
 #include "traces/base/expected.h"
 #include "traces/base/ids.h"
 
+#include <cstdint>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -40,12 +41,24 @@ struct Schedule {
     bool operator==(const Schedule&) const = default;
 };
 
+// What a family that plans by itself goes by: times and sizes of each stage, and how much a rank may keep.
+struct CostTable;
+
 struct ScheduleRequest {
     std::string name = "1f1b";
     int ranks = 4;
     int chunks = 1;
     int microbatches = 8;
-    std::stop_token stop = {}; // ends the making of a large schedule early, with an error; looked at once per rank
+    int slices = 1;                   // of a sequence, for the families that cut sequences
+    const CostTable* costs = nullptr; // for families that plan by costs; none: F, I and W take the same time, nothing to transfer
+    std::int64_t memoryLimit = 0;     // bytes of activations of a rank, for the same; 0: the family's own
+    std::stop_token stop = {};        // ends the making of a large schedule early, with an error; looked at once per rank
+};
+
+// What others call the same schedule.
+struct ForeignName {
+    std::string where; // "PyTorch", "Megatron-LM", "DeepSpeed", "paper", ...
+    std::string name;  // "ScheduleGPipe"
 };
 
 // What a schedule needs and does, for lists, tooltips and error messages.
@@ -57,6 +70,7 @@ struct ScheduleFamily {
     std::string source;     // paper or framework
     int minChunks = 1;
     int maxChunks = 1;
+    std::vector<ForeignName> elsewhere = {};
 };
 
 // The schedules that generate() knows, in the order of the command line contract.
@@ -75,6 +89,9 @@ Expected<void> checkRequest(const ScheduleRequest& request);
 
 // Rank of each stage when chunks are laid around the ranks in a loop: stage g on rank g mod p (Megatron, PyTorch).
 std::vector<Rank> loopPlacement(int ranks, int chunks);
+// The same there and back: every second chunk runs from the last rank to the first, so that both stages at a turn lie on one
+// rank ("V" with two chunks, ZB-V arXiv 2401.10241 sec. 6; waves with more, Hanayo arXiv 2308.15762).
+std::vector<Rank> wavePlacement(int ranks, int chunks);
 
 std::string toText(const Schedule& schedule);
 

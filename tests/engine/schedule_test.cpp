@@ -122,12 +122,12 @@ TEST(Generate, GivesNothingWhereItWasStopped)
 {
     std::stop_source stop;
     for (const auto& [name, chunks] : {std::pair{"naive", 1}, {"gpipe", 1}, {"1f1b", 1}, {"interleaved", 2}}) {
-        const engine::ScheduleRequest request{name, 4, chunks, 8, stop.get_token()};
+        const engine::ScheduleRequest request{.name = name, .ranks = 4, .chunks = chunks, .microbatches = 8, .stop = stop.get_token()};
         EXPECT_EQ(errorOf(request), "no error") << name;
     }
     stop.request_stop();
     for (const auto& [name, chunks] : {std::pair{"naive", 1}, {"gpipe", 1}, {"1f1b", 1}, {"interleaved", 2}})
-        EXPECT_THAT(errorOf({name, 4, chunks, 8, stop.get_token()}), HasSubstr("stopped")) << name;
+        EXPECT_THAT(errorOf({.name = name, .ranks = 4, .chunks = chunks, .microbatches = 8, .stop = stop.get_token()}), HasSubstr("stopped")) << name;
 }
 
 // The work itself ends, not only its result: a window waits for it.
@@ -135,10 +135,9 @@ TEST(Generate, FillsNoFurtherRankOnceItIsStopped)
 {
     std::stop_source stop;
     stop.request_stop();
-    const engine::ScheduleRequest request{"", 4, 2, 8, stop.get_token()};
-    for (const auto generator :
-         {&engine::naiveSchedule, &engine::gpipeSchedule, &engine::oneFOneBSchedule, &engine::interleavedSchedule})
-        EXPECT_EQ(generator(request).actionCount(), 0U);
+    const engine::ScheduleRequest request{.name = "", .ranks = 4, .chunks = 2, .microbatches = 8, .stop = stop.get_token()};
+    for (const engine::Generator& generator : {engine::naive(), engine::gpipe(), engine::oneFOneB(), engine::interleaved()})
+        EXPECT_EQ(generator.generate(request).actionCount(), 0U) << generator.family.name;
 }
 
 } // namespace
