@@ -35,7 +35,9 @@ void addRandomSlices(Trace& trace, std::mt19937& random, int count)
         for (int i = 0; i < count; ++i) {
             t += random() % 3;
             const TimeNs end = t + random() % 4;
-            trace.append(LaneId{l}, {.begin = t, .end = end, .action = forward(Stage{l}, MicroBatch{random() % 7}), .step = {}, .text = {}});
+            trace.append(
+                LaneId{l},
+                {.begin = t, .end = end, .action = forward(Stage{l}, MicroBatch{random() % 7}), .step = {}, .text = {}});
             t = end;
         }
     }
@@ -65,8 +67,10 @@ TEST(SliceMatches, KnowPlaceAndNeighboursOfEverySlice)
     const SliceMatches matches = matchesOf(trace, "mb 3");
     std::vector<SliceRef> all;
     for (std::size_t l = 0; l < trace.laneCount(); ++l)
-        for (std::size_t i = 0; i < trace.lane(LaneId{l}).size(); ++i) all.push_back({LaneId{l}, static_cast<std::uint32_t>(i)});
-    std::stable_sort(all.begin(), all.end(), [&](SliceRef a, SliceRef b) { return trace.slice(a).begin < trace.slice(b).begin; });
+        for (std::size_t i = 0; i < trace.lane(LaneId{l}).size(); ++i)
+            all.push_back({LaneId{l}, static_cast<std::uint32_t>(i)});
+    std::stable_sort(all.begin(), all.end(),
+                     [&](SliceRef a, SliceRef b) { return trace.slice(a).begin < trace.slice(b).begin; });
     std::vector<SliceRef> expected;
     for (const SliceRef ref : all)
         if (trace.slice(ref).action.microbatch() == MicroBatch{3}) expected.push_back(ref);
@@ -81,7 +85,8 @@ TEST(SliceMatches, KnowPlaceAndNeighboursOfEverySlice)
         ASSERT_EQ(matches.after(trace, ref), passed < expected.size() ? std::optional(expected[passed]) : std::nullopt);
     }
     for (TimeNs t = -1; t < trace.extent().end + 2; t += 7) {
-        const auto next = std::find_if(expected.begin(), expected.end(), [&](SliceRef ref) { return trace.slice(ref).begin >= t; });
+        const auto next =
+            std::find_if(expected.begin(), expected.end(), [&](SliceRef ref) { return trace.slice(ref).begin >= t; });
         ASSERT_EQ(matches.from(trace, t), next != expected.end() ? std::optional(*next) : std::nullopt);
         ASSERT_EQ(matches.until(trace, t), next != expected.begin() ? std::optional(*(next - 1)) : std::nullopt);
     }

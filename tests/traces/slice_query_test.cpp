@@ -14,8 +14,19 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const std::vector<std::string> kActions{"0F0",      "1F3",      "3F3",       "1B3",         "2I3", "1W4", "u3B1", "3SEND_F1", "2RECV_B3",
-                                        "1OPTIMIZER", "0ALL_REDUCE", "2RECOMPUTE3", "(0F1;3B0)OVERLAP_F_B"};
+const std::vector<std::string> kActions{"0F0",
+                                        "1F3",
+                                        "3F3",
+                                        "1B3",
+                                        "2I3",
+                                        "1W4",
+                                        "u3B1",
+                                        "3SEND_F1",
+                                        "2RECV_B3",
+                                        "1OPTIMIZER",
+                                        "0ALL_REDUCE",
+                                        "2RECOMPUTE3",
+                                        "(0F1;3B0)OVERLAP_F_B"};
 
 Action actionOf(const std::string& text) { return parseAction(text).value(); }
 

@@ -27,7 +27,8 @@ std::size_t placedBefore(const Trace& trace, LaneId id, SliceRef slice, std::siz
 {
     if (id == slice.lane) return std::min<std::size_t>(slice.index, size);
     const TimeNs begin = trace.lane(slice.lane).begin(slice.index);
-    return beginningBefore(trace.lane(id), id < slice.lane ? begin + 1 : begin, size); // of one begin, lower lanes come first
+    return beginningBefore(trace.lane(id), id < slice.lane ? begin + 1 : begin,
+                           size); // of one begin, lower lanes come first
 }
 
 // Whether a name matches, found out once for each of a trace's texts.
@@ -121,7 +122,8 @@ bool SliceMatches::extend(const Trace& trace, const std::stop_token& stop)
             for (std::size_t i = found.size(); i < end; ++i) {
                 const Action& action = lane.action(i);
                 if (!query.any()) found.add(false);
-                else if (action.kind() == ActionKind::None) found.add(query.covers(lane.step(i)) && names.matches(lane.text(i)));
+                else if (action.kind() == ActionKind::None)
+                    found.add(query.covers(lane.step(i)) && names.matches(lane.text(i)));
                 else found.add(query.covers(lane.step(i)) && query.matchesAction(action));
             }
         }
@@ -170,12 +172,14 @@ std::optional<SliceRef> SliceMatches::before(const Trace& trace, SliceRef slice)
 
 std::optional<SliceRef> SliceMatches::from(const Trace& trace, TimeNs time) const
 {
-    return firstFrom(trace, lanes_, [&](LaneId id) { return beginningBefore(trace.lane(id), time, lanes_[index(id)].size()); });
+    return firstFrom(trace, lanes_,
+                     [&](LaneId id) { return beginningBefore(trace.lane(id), time, lanes_[index(id)].size()); });
 }
 
 std::optional<SliceRef> SliceMatches::until(const Trace& trace, TimeNs time) const
 {
-    return lastBefore(trace, lanes_, [&](LaneId id) { return beginningBefore(trace.lane(id), time, lanes_[index(id)].size()); });
+    return lastBefore(trace, lanes_,
+                      [&](LaneId id) { return beginningBefore(trace.lane(id), time, lanes_[index(id)].size()); });
 }
 
 } // namespace stagecraft::traces

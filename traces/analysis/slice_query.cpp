@@ -73,8 +73,8 @@ std::optional<NumberRange> rangeIn(std::string_view text)
 }
 
 // Longer ones first where one begins with another.
-constexpr std::array<std::string_view, 11> kKeywords{"stages", "stage", "ranks", "rank", "micro-batches", "micro-batch", "microbatches",
-                                                     "microbatch", "mb", "steps", "step"};
+constexpr std::array<std::string_view, 11> kKeywords{
+    "stages", "stage", "ranks", "rank", "micro-batches", "micro-batch", "microbatches", "microbatch", "mb", "steps", "step"};
 
 std::string_view takeTerm(std::string_view& text)
 {
@@ -103,7 +103,8 @@ bool LaneQuery::matchesName(std::string_view text) const
     if (onlyActions_) return false;
     if (words_.empty()) return true;
     const std::string name = lowered(std::string(text));
-    return std::all_of(words_.begin(), words_.end(), [&](const std::string& word) { return name.find(word) != std::string::npos; });
+    return std::all_of(words_.begin(), words_.end(),
+                       [&](const std::string& word) { return name.find(word) != std::string::npos; });
 }
 
 Expected<SliceQuery> SliceQuery::parse(std::string_view text)
@@ -111,7 +112,8 @@ Expected<SliceQuery> SliceQuery::parse(std::string_view text)
     SliceQuery query;
     for (std::string_view raw = takeTerm(text); !raw.empty(); raw = takeTerm(text)) {
         const std::string term = lowered(std::string(raw));
-        const auto keyword = std::find_if(kKeywords.begin(), kKeywords.end(), [&](std::string_view word) { return term.starts_with(word); });
+        const auto keyword =
+            std::find_if(kKeywords.begin(), kKeywords.end(), [&](std::string_view word) { return term.starts_with(word); });
         if (keyword == kKeywords.end()) {
             query.addTerm(term);
             continue;
@@ -124,7 +126,9 @@ Expected<SliceQuery> SliceQuery::parse(std::string_view text)
         }
         if (rest.empty()) rest = takeTerm(text);
         const auto range = rangeIn(rest);
-        if (!range) return Error{"after \"" + std::string(*keyword) + "\" comes a number, as in \"" + std::string(*keyword) + " 2\""};
+        if (!range)
+            return Error{"after \"" + std::string(*keyword) + "\" comes a number, as in \"" + std::string(*keyword) +
+                         " 2\""};
         query.rangeOf(*keyword)->cut(*range);
         query.onLanes_ = true;
     }

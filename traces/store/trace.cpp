@@ -149,6 +149,17 @@ const MemorySeries* Trace::memorySeries(Rank rank, MemoryClass memory) const
     return series == memory_.end() ? nullptr : &*series;
 }
 
+Trace Trace::slicesOnly() const
+{
+    Trace copy;
+    copy.info = info;
+    copy.lanes_ = lanes_;
+    copy.edges_.resize(lanes_.size());
+    copy.texts_ = texts_;
+    copy.textIds_ = textIds_;
+    return copy;
+}
+
 std::size_t Trace::sliceCount() const
 {
     std::size_t count = 0;

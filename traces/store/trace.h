@@ -156,6 +156,8 @@ public:
     [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
     [[nodiscard]] std::int64_t lostEvents() const { return lostEvents_; }
 
+    // Lanes and texts alone: a copy that costs little even of a long trace, for who needs no more.
+    [[nodiscard]] Trace slicesOnly() const;
     [[nodiscard]] std::size_t sliceCount() const;
     [[nodiscard]] Interval extent() const; // first begin to last end; {0, 0} when empty
     [[nodiscard]] TimeNs pausedWithin(Interval interval) const;

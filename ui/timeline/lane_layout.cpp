@@ -25,11 +25,6 @@ std::map<Rank, std::vector<LaneId>> lanesByRank(const traces::Trace& trace)
     return ranks;
 }
 
-bool drawnAsGhost(const TimelineScene& scene, int source)
-{
-    return scene.arrangement() == Arrangement::Overlaid && source != scene.reference() && scene.sourceCount() > 1;
-}
-
 } // namespace
 
 LaneLayout::LaneLayout(const TimelineScene& scene, const LayoutOptions& options, const FoldedRanks& folded)
@@ -41,7 +36,7 @@ LaneLayout::LaneLayout(const TimelineScene& scene, const LayoutOptions& options,
         double y = headers ? 0 : options.rankSpacing;
         for (int source = 0; source < scene.sourceCount(); ++source) {
             const traces::Trace& trace = scene.trace(source);
-            if (drawnAsGhost(scene, source)) continue;
+            if (scene.drawnAsOutline(source)) continue;
             if (!rows_.empty()) y += options.sourceSpacing;
             if (headers) {
                 Row header;
@@ -92,7 +87,7 @@ LaneLayout::LaneLayout(const TimelineScene& scene, const LayoutOptions& options,
 
     if (scene.arrangement() != Arrangement::Overlaid) return;
     for (int source = 0; source < scene.sourceCount(); ++source) {
-        if (!drawnAsGhost(scene, source)) continue;
+        if (!scene.drawnAsOutline(source)) continue;
         for (Row& row : rows_) {
             if (row.kind != Row::Kind::Lane) continue;
             const traces::LaneInfo& info = scene.trace(row.source).lane(row.lane).info();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // The keys of the timeline.
+#include "ui/timeline/search_bar.h"
 #include "ui/timeline/timeline_widget.h"
 
 #include <QKeyEvent>
@@ -39,6 +40,8 @@ std::vector<TimelineWidget::KeyHelp> TimelineWidget::keyHelp()
         {tr("Shift + \u2190  \u2192"), tr("measure on to the previous, next block")},
         {tr("Z"), tr("zoom to the measured span")},
         {tr("C"), tr("fold the selected rank; with Shift: all ranks")},
+        {tr("/"), tr("search: %1").arg(SearchBar::syntax())},
+        {tr("N"), tr("next match; with Shift: previous match")},
         {tr("L"), tr("follow a run: on, off")},
         {tr("Page up  Page down"), tr("scroll the lanes")},
         {tr("Home  End"), tr("go to the start, to the end")},
@@ -180,6 +183,8 @@ void TimelineWidget::keyPressEvent(QKeyEvent* event)
     case Qt::Key_0: fitAll(); break;
     case Qt::Key_M: markSelection(); break;
     case Qt::Key_L: setFollowing(!following_); break;
+    case Qt::Key_Slash: openSearch(); break;
+    case Qt::Key_N: shift ? findPrevious() : findNext(); break;
     case Qt::Key_Right: shift ? measureAlong(Direction::On) : selectNext(); break;
     case Qt::Key_Left: shift ? measureAlong(Direction::Back) : selectPrevious(); break;
     case Qt::Key_Period: selectNext(); break;

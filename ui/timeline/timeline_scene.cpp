@@ -122,6 +122,11 @@ void TimelineScene::arrange()
     }
 }
 
+bool TimelineScene::drawnAsOutline(int source) const
+{
+    return arrangement_ == Arrangement::Overlaid && source != reference_ && sourceCount() > 1;
+}
+
 bool TimelineScene::empty() const
 {
     return std::all_of(states_.begin(), states_.end(), [](const State& state) { return state.steps.empty(); });

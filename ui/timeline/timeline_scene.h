@@ -54,6 +54,7 @@ public:
     [[nodiscard]] SourceRole role(int source) const { return roleOf(sources_[static_cast<std::size_t>(source)]); }
     [[nodiscard]] Arrangement arrangement() const { return arrangement_; }
     [[nodiscard]] int reference() const { return reference_; } // index of the source that sets the time; -1 without sources
+    [[nodiscard]] bool drawnAsOutline(int source) const; // over another source's rows, without any of its own
     [[nodiscard]] bool empty() const; // no slices at all
     [[nodiscard]] bool growing() const;
 

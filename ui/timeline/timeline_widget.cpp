@@ -4,7 +4,9 @@
 #include "ui/timeline/hit_test.h"
 #include "ui/timeline/hover_layer.h"
 #include "ui/timeline/item_details.h"
+#include "ui/timeline/search_bar.h"
 #include "ui/timeline/time_ticks.h"
+#include "ui/timeline/timeline_search.h"
 
 #include <QEvent>
 #include <QFontMetricsF>
@@ -27,7 +29,8 @@ constexpr double kFollowedSteps = 2.2; // how many steps a followed run shows be
 TimelineWidget::TimelineWidget(TimelineScene& scene, QWidget* parent)
     : QWidget(parent), scene_(scene), painter_(Theme::of(ThemeKind::Light), font()),
       emptyHeadline_(tr("Nothing to show yet")), emptyHint_(tr("Set up a pipeline, or open a trace.")),
-      hover_(new HoverLayer(this)), scrollBar_(new QScrollBar(Qt::Vertical, this)), followButton_(new QToolButton(this))
+      hover_(new HoverLayer(this)), scrollBar_(new QScrollBar(Qt::Vertical, this)), followButton_(new QToolButton(this)),
+      search_(new TimelineSearch(scene, this)), searchBar_(new SearchBar(this))
 {
     setFocusPolicy(Qt::StrongFocus);
     setMouseTracking(true);
@@ -47,6 +50,7 @@ TimelineWidget::TimelineWidget(TimelineScene& scene, QWidget* parent)
     connect(&scene_, &TimelineScene::dataChanged, this, &TimelineWidget::onDataChanged);
     connect(&scene_.axis(), &TimeAxis::rangeChanged, this, &TimelineWidget::invalidate);
     connect(&scene_.axis(), &TimeAxis::moved, this, [this] { setFollowing(false); });
+    makeSearchBar();
     relayout();
 }
 
@@ -61,7 +65,11 @@ QSize TimelineWidget::minimumSizeHint() const
 
 double TimelineWidget::rightMargin() const { return scrollBar_->sizeHint().width(); }
 
-QRectF TimelineWidget::area() const { return {0, 0, std::max(0.0, width() - rightMargin()), static_cast<double>(height())}; }
+QRectF TimelineWidget::area() const
+{
+    const int bar = searchBar_->isHidden() ? 0 : searchBar_->sizeHint().height();
+    return {0, 0, std::max(0.0, width() - rightMargin()), static_cast<double>(std::max(0, height() - bar))};
+}
 
 QRectF TimelineWidget::lanesRect() const { return painter_.lanesRect(area()); }
 
@@ -253,12 +261,15 @@ void TimelineWidget::paintEvent(QPaintEvent*)
     painter.drawPixmap(0, 0, picture_);
 }
 
-void TimelineWidget::resizeEvent(QResizeEvent*)
+void TimelineWidget::resizeEvent(QResizeEvent*) { placeChildren(); }
+
+void TimelineWidget::placeChildren()
 {
     hover_->setGeometry(rect());
     const int bar = static_cast<int>(rightMargin());
     const int top = static_cast<int>(painter_.rulerHeight());
-    scrollBar_->setGeometry(width() - bar, top, bar, std::max(0, height() - top));
+    scrollBar_->setGeometry(width() - bar, top, bar, std::max(0, static_cast<int>(area().height()) - top));
+    placeSearchBar();
     followButton_->setGeometry(8, 8, static_cast<int>(painter_.headerWidth()) - 16, followButton_->sizeHint().height());
     relayout();
 }

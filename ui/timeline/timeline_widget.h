@@ -31,6 +31,8 @@ class QToolButton;
 namespace stagecraft::ui {
 
 class HoverLayer;
+class SearchBar;
+class TimelineSearch;
 
 class TimelineWidget : public QWidget {
     Q_OBJECT
@@ -64,6 +66,8 @@ public:
     [[nodiscard]] TimeMapping mapping() const; // shown time <-> x of this widget
     [[nodiscard]] TimelineItem itemAt(QPointF pos) const;
 
+    [[nodiscard]] const TimelineSearch& search() const { return *search_; }
+
     [[nodiscard]] bool pictureIsCurrent() const { return pictureValid_; } // nothing asked for it to be painted anew
 
     QSize sizeHint() const override;
@@ -82,6 +86,10 @@ public slots:
     void followEdgeForward();
     void followEdgeBackward();
     void clearSelection();
+    void openSearch();   // the field for it, with the focus
+    void closeSearch();  // and the focus is the timeline's
+    void findNext();     // of what the field says; opens it where it is closed
+    void findPrevious();
 
 signals:
     void selectionChanged(const stagecraft::ui::TimelineItem& item);
@@ -130,7 +138,13 @@ private:
     void paintPicture();
     void paintEmptyState(QPainter& painter) const;
     void endDrag(QPointF pos);
-    [[nodiscard]] QRectF area() const; // without the scroll bar
+    void makeSearchBar();
+    void placeChildren();
+    void placeSearchBar();
+    void showSearchResult();
+    void find(Direction direction);
+    void showFound(const TimelineItem& item);
+    [[nodiscard]] QRectF area() const; // without the scroll bar and the search bar
     [[nodiscard]] QRectF lanesRect() const;
     [[nodiscard]] double scroll() const;
 
@@ -158,6 +172,9 @@ private:
     HoverLayer* hover_;
     QScrollBar* scrollBar_;
     QToolButton* followButton_;
+    TimelineSearch* search_;
+    SearchBar* searchBar_;
+    std::optional<Direction> searchWaits_; // to go to a match, until all has been looked at
 };
 
 } // namespace stagecraft::ui

@@ -243,6 +243,9 @@ void MainWindow::connectActions()
         const TimeRange& range = axis.range();
         axis.zoom(factor, range.first() + (range.last() - range.first()) / 2);
     };
+    on(actions_->find, [this] { timeline_->openSearch(); });
+    on(actions_->findNext, [this] { timeline_->findNext(); });
+    on(actions_->findPrevious, [this] { timeline_->findPrevious(); });
     on(actions_->fitAll, [this] { timeline_->fitAll(); });
     on(actions_->zoomIn, [zoom] { zoom(1 / 1.5); });
     on(actions_->zoomOut, [zoom] { zoom(1.5); });

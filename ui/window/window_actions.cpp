@@ -71,6 +71,11 @@ WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack)
         edit.addAction(action);
         all_.push_back(action);
     }
+    edit.addSeparator();
+    find = add(edit, tr("&Find in the timeline…"), QKeySequence::Find, tr("Looks for blocks by name, kind, stage, rank or micro-batch; / does so as well."));
+    find->setShortcuts({QKeySequence(QKeySequence::Find), QKeySequence(Qt::Key_Slash)});
+    findNext = add(edit, tr("Find &next"), QKeySequence(Qt::Key_F3), tr("Goes to the next block that was looked for."));
+    findPrevious = add(edit, tr("Find &previous"), QKeySequence(Qt::SHIFT | Qt::Key_F3), tr("Goes to the previous block that was looked for."));
 
     QMenu& view = *bar.addMenu(tr("&View"));
     views = new QActionGroup(&window);
@@ -128,7 +133,7 @@ WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack)
     const std::pair<QAction*, const char*> names[] = {
         {open, "open"}, {save, "save"}, {saveAs, "saveAs"}, {openTrace, "openTrace"}, {closeTrace, "closeTrace"},
         {exportShown, "exportShown"}, {exportWhole, "exportWhole"}, {exportTrace, "exportTrace"}, {quit, "quit"},
-        {undo, "undo"}, {redo, "redo"}, {fitAll, "fitAll"}, {follow, "follow"}, {light, "light"}, {dark, "dark"},
+        {undo, "undo"}, {redo, "redo"}, {find, "find"}, {findNext, "findNext"}, {findPrevious, "findPrevious"}, {fitAll, "fitAll"}, {follow, "follow"}, {light, "light"}, {dark, "dark"},
         {cancelWork, "cancelWork"}, {run, "run"}, {pause, "pause"}, {stop, "stop"}, {useMeasured, "useMeasured"}, {useTracePlan, "useTracePlan"}, {keyboard, "keyboard"}};
     for (const auto& [action, name] : names) action->setObjectName(name);
     for (QMenu* menu : bar.findChildren<QMenu*>()) menu->setToolTipsVisible(true);

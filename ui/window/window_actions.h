@@ -44,6 +44,9 @@ struct WindowActions {
     QAction* quit;
     QAction* undo;
     QAction* redo;
+    QAction* find;
+    QAction* findNext;
+    QAction* findPrevious;
     QActionGroup* views; // data: ViewKind
     QAction* fitAll;
     QAction* zoomIn;

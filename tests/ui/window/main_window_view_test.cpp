@@ -162,5 +162,20 @@ TEST_F(MainWindowTest, ShowsTheSelectedBlock)
     EXPECT_TRUE(the<QLabel>("selectionTitle").text().contains("Nothing"));
 }
 
+TEST_F(MainWindowTest, SearchesTheTimelineFromAnywhere)
+{
+    openPlan("hello", "hello");
+    auto& field = the<QLineEdit>("searchField");
+    EXPECT_FALSE(field.isVisible());
+    press(window->actions().find);
+    EXPECT_TRUE(field.isVisible());
+    QTest::keyClicks(&field, "0F1");
+    press(window->actions().findNext);
+    EXPECT_EQ(the<QLabel>("searchResult").text(), "1 of 1");
+    ASSERT_EQ(window->timeline().selection().kind, TimelineItem::Kind::Slice);
+    press(window->actions().findPrevious);
+    EXPECT_EQ(the<QLabel>("searchResult").text(), "1 of 1");
+}
+
 } // namespace
 } // namespace stagecraft::ui
