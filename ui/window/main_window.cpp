@@ -49,7 +49,6 @@ constexpr const char* kFoldedKey = "window/folded";
 constexpr const char* kThemeKey = "theme";
 constexpr const char* kCommandKey = "engineCommand";
 constexpr int kStateVersion = 2; // of the docks; raise when they change
-constexpr int kNarrow = 1400; // below it one column on the right has to do, as tabs
 const QList<int> kCentreShares{3, 1}; // timeline, memory
 
 // As a sentence: messages end with or without a stop of their own.
@@ -58,14 +57,11 @@ QString sentence(const QString& text) { return text.endsWith('.') || text.endsWi
 } // namespace
 
 MainWindow::MainWindow(QSettings& settings, const WindowOptions& options)
-    : settings_(settings), programFolder_(options.programFolder), workbench_(std::make_unique<Workbench>())
+    : settings_(settings), programFolder_(options.programFolder), workbench_(std::make_unique<Workbench>()), docks_(*this)
 {
     files_ = new FileController(*workbench_, settings_, options.dialogs.value_or(FileDialogs::ofWindow(this)), this);
     actions_ = std::make_unique<WindowActions>(*this, workbench_->document().undoStack());
     setObjectName("mainWindow");
-    setDockNestingEnabled(true);
-    setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
-    setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
 
     runBar_ = new RunBar(*workbench_, *files_, *actions_);
     addToolBar(Qt::TopToolBarArea, runBar_);
@@ -126,10 +122,7 @@ QWidget* MainWindow::buildCentre()
 
 QDockWidget* MainWindow::addDock(const QString& title, const char* name, QWidget* content, Qt::DockWidgetArea area)
 {
-    auto* dock = new QDockWidget(title);
-    dock->setObjectName(name);
-    dock->setWidget(content);
-    addDockWidget(area, dock);
+    QDockWidget* dock = docks_.add(title, name, content, area);
     WindowActions::explain(*dock->toggleViewAction(), tr("Shows or hides this panel."));
     actions_->panelMenu->addAction(dock->toggleViewAction());
     return dock;
@@ -143,7 +136,7 @@ void MainWindow::buildDocks()
     log_ = new LogPanel;
     loss_ = new LossPlot;
     labDock_ = addDock(tr("Lab"), "labDock", lab_, Qt::LeftDockWidgetArea);
-    selectionDock_ = addDock(tr("Selection"), "selectionDock", selection_, Qt::RightDockWidgetArea);
+    QDockWidget* selectionDock = addDock(tr("Selection"), "selectionDock", selection_, Qt::RightDockWidgetArea);
     figuresDock_ = addDock(tr("Figures of the step"), "figuresDock", figures_, Qt::RightDockWidgetArea);
     problemsOnly_ = new QCheckBox(tr("Problems only"));
     problemsOnly_->setObjectName("problemsOnly");
@@ -156,58 +149,25 @@ void MainWindow::buildDocks()
     logDock_ = addDock(tr("Problems and log"), "logDock", logBox, Qt::BottomDockWidgetArea);
     lossDock_ = addDock(tr("Loss"), "lossDock", loss_, Qt::BottomDockWidgetArea);
     connect(loss_, &LossPlot::titleChanged, lossDock_, &QDockWidget::setWindowTitle);
+    docks_.setPanels({labDock_, figuresDock_, selectionDock, logDock_, lossDock_});
     arrangeDocks();
 }
 
 void MainWindow::arrangeDocks()
 {
-    const auto place = [this](QDockWidget* dock, Qt::DockWidgetArea area) {
-        dock->setFloating(false);
-        addDockWidget(area, dock);
-        dock->show();
-    };
-    place(labDock_, Qt::LeftDockWidgetArea);
-    place(figuresDock_, Qt::RightDockWidgetArea);
-    place(selectionDock_, Qt::RightDockWidgetArea);
-    arrangeRightDocks();
-    place(logDock_, Qt::BottomDockWidgetArea);
-    place(lossDock_, Qt::BottomDockWidgetArea);
-    splitDockWidget(logDock_, lossDock_, Qt::Horizontal);
+    docks_.arrange();
     lossDock_->setVisible(workbench_->run().lastLoss().has_value()); // comes with the first loss
-    resizeDocks({labDock_}, {320}, Qt::Horizontal); // less cuts off the lab's tables
-    resizeDocks({logDock_}, {90}, Qt::Vertical);
     lab_->setFoldedSections({});
     QList<int> heights;
     for (const int share : kCentreShares) heights << share * centre_->height();
     centre_->setSizes(heights); // they are made to fit
 }
 
-bool MainWindow::rightDocksTabbed() const { return tabifiedDockWidgets(figuresDock_).contains(selectionDock_); }
-
-void MainWindow::arrangeRightDocks()
-{
-    if (width() < kNarrow) {
-        tabifyDockWidget(figuresDock_, selectionDock_);
-        figuresDock_->raise();
-    } else {
-        // out of the tabs, if they are: a dock that is split off one stays among them
-        addDockWidget(Qt::RightDockWidgetArea, selectionDock_);
-        splitDockWidget(figuresDock_, selectionDock_, Qt::Vertical);
-        resizeDocks({figuresDock_, selectionDock_}, {470, 190}, Qt::Vertical);
-    }
-    resizeDocks({figuresDock_}, {width() < kNarrow ? 340 : 420}, Qt::Horizontal);
-}
-
 void MainWindow::resizeEvent(QResizeEvent* event)
 {
     QMainWindow::resizeEvent(event);
-    const bool narrowBefore = event->oldSize().width() < kNarrow;
-    const bool narrow = event->size().width() < kNarrow;
     const bool restored = !event->oldSize().isValid() && settings_.contains(kStateKey);
-    if (!figuresDock_ || narrow == narrowBefore || restored) return;
-    // Only what was arranged for the size before is arranged anew: not what the user put elsewhere.
-    const auto atHome = [this](QDockWidget* dock) { return !dock->isFloating() && dockWidgetArea(dock) == Qt::RightDockWidgetArea; };
-    if (atHome(figuresDock_) && atHome(selectionDock_) && rightDocksTabbed() == narrowBefore) arrangeRightDocks();
+    if (figuresDock_ && !restored) docks_.widthChanged(event->oldSize().width(), event->size().width());
 }
 
 void MainWindow::buildStatusBar()
@@ -280,6 +240,7 @@ void MainWindow::connectActions()
     });
     on(actions_->engineCommand, [this] {
         labDock_->show();
+        labDock_->raise(); // out of the tabs behind
         auto* field = lab_->findChild<QWidget*>("engineCommand");
         lab_->ensureWidgetVisible(field);
         field->setFocus(Qt::ShortcutFocusReason);
@@ -373,7 +334,7 @@ void MainWindow::connectTimeline()
 void MainWindow::tellSelection(const TimelineItem& item)
 {
     selection_->showDetails(detailsOf(workbench_->scene(), item));
-    if (rightDocksTabbed()) (item.none() ? figuresDock_ : selectionDock_)->raise();
+    docks_.showSelection(!item.none());
     if (item.none()) {
         memory_->setRank(std::nullopt);
         return;

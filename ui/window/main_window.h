@@ -12,11 +12,12 @@
 //   | problems and log                  | loss           |
 //   +------+---------------------------------+-----------+
 //
-// On a narrow screen selection and figures share one place as tabs. Closing it during a run ends the engine; it asks once
+// On a narrow screen panels share one place as tabs (DockLayout). Closing it during a run ends the engine; it asks once
 // about what would be lost, changes of the plan and the runs that no file has.
 #pragma once
 
 #include "ui/theme/theme.h"
+#include "ui/window/dock_layout.h"
 #include "ui/window/file_controller.h"
 #include "ui/window/workbench.h"
 
@@ -79,8 +80,6 @@ private:
     void buildDocks();
     void buildStatusBar();
     void arrangeDocks();
-    void arrangeRightDocks();
-    [[nodiscard]] bool rightDocksTabbed() const;
     void connectActions();
     void connectWorkbench();
     void connectTimeline();
@@ -102,6 +101,7 @@ private:
     FileController* files_ = nullptr;
     std::unique_ptr<WindowActions> actions_;
 
+    DockLayout docks_;
     RunBar* runBar_ = nullptr;
     LabPanel* lab_ = nullptr;
     OverviewStrip* overview_ = nullptr;
@@ -115,7 +115,6 @@ private:
     LogPanel* log_ = nullptr;
     LossPlot* loss_ = nullptr;
     QDockWidget* labDock_ = nullptr;
-    QDockWidget* selectionDock_ = nullptr;
     QDockWidget* figuresDock_ = nullptr;
     QDockWidget* logDock_ = nullptr;
     QDockWidget* lossDock_ = nullptr;

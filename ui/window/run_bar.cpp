@@ -9,16 +9,37 @@
 
 #include <QComboBox>
 #include <QLabel>
+#include <QPainter>
 #include <QProgressBar>
 #include <QSignalBlocker>
+#include <QStyle>
 #include <QToolButton>
 
 namespace stagecraft::ui {
 
 using engine::SessionState;
 
+namespace {
+
+// A line that ends in … where there is no room for it; text() stays whole.
+class ElidedLabel : public QLabel {
+public:
+    using QLabel::QLabel;
+
+protected:
+    void paintEvent(QPaintEvent*) override
+    {
+        QPainter painter(this);
+        const QRect room = contentsRect();
+        style()->drawItemText(&painter, room, Qt::AlignLeft | Qt::AlignVCenter, palette(), isEnabled(),
+                              fontMetrics().elidedText(text(), Qt::ElideRight, room.width()), foregroundRole());
+    }
+};
+
+} // namespace
+
 RunBar::RunBar(Workbench& workbench, const FileController& files, const WindowActions& actions, QWidget* parent)
-    : QToolBar(parent), workbench_(workbench), files_(files), status_(new QLabel), progress_(new QProgressBar),
+    : QToolBar(parent), workbench_(workbench), files_(files), status_(new ElidedLabel), progress_(new QProgressBar),
       view_(new QComboBox)
 {
     setObjectName("runBar");

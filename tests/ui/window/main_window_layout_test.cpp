@@ -5,6 +5,7 @@
 
 #include "ui/lab/fold_box.h"
 #include "ui/timeline/timeline_widget.h"
+#include "ui/window/figures_panel.h"
 #include "ui/window/log_panel.h"
 #include "ui/window/selection_panel.h"
 
@@ -40,6 +41,57 @@ TEST_F(MainWindowTest, PutsThePanelsOnTheRightIntoTabsOnANarrowScreen)
     window->resize(1280, 800);
     QCoreApplication::processEvents();
     EXPECT_TRUE(tabbed());
+}
+
+// Half of a small screen is the timeline's; the panels share the rest, each whole.
+TEST_F(MainWindowTest, PutsAllPanelsIntoOneColumnOnASmallScreen)
+{
+    const auto front = [&] {
+        QStringList names;
+        for (const char* name : {"labDock", "figuresDock", "selectionDock"})
+            if (!the<QDockWidget>(name).visibleRegion().isEmpty()) names << name;
+        return names.join(' ').toStdString();
+    };
+    runUntil("hello", engine::SessionState::Finished); // three columns of figures
+    for (const QSize size : {QSize(1000, 700), QSize(800, 600)}) { // by and by, as a mouse does
+        window->resize(size);
+        QCoreApplication::processEvents();
+    }
+    EXPECT_EQ(window->size(), QSize(800, 600)) << "it can be as small as that";
+    EXPECT_EQ(front(), "labDock");
+    EXPECT_GE(window->timeline().width(), 360);
+    EXPECT_GE(window->timeline().height(), 120);
+    EXPECT_GE(window->log().width(), 300);
+    window->timeline().selectNext();
+    EXPECT_EQ(front(), "selectionDock") << "what was asked for";
+    window->timeline().clearSelection();
+    EXPECT_EQ(front(), "labDock") << "what was there before";
+    the<QDockWidget>("figuresDock").raise();
+    QCoreApplication::processEvents();
+    EXPECT_EQ(front(), "figuresDock");
+    window->timeline().selectNext();
+    window->timeline().clearSelection();
+    EXPECT_EQ(front(), "figuresDock");
+    const QWidget& viewport = *window->figures().viewport();
+    for (const QLabel* label : window->figures().findChildren<QLabel*>()) {
+        if (!label->isVisible()) continue;
+        EXPECT_LE(label->mapTo(&viewport, label->rect().topRight()).x(), viewport.width()) << label->text().toStdString();
+    }
+    window->actions().engineCommand->trigger();
+    EXPECT_EQ(front(), "labDock") << "where the field is";
+    window->resize(1280, 800);
+    QCoreApplication::processEvents();
+    EXPECT_EQ(front(), "labDock figuresDock");
+    window->resize(1920, 1080);
+    QCoreApplication::processEvents();
+    EXPECT_EQ(front(), "labDock figuresDock selectionDock");
+    window->resize(800, 600);
+    QCoreApplication::processEvents();
+    EXPECT_EQ(front(), "labDock");
+    window->addDockWidget(Qt::RightDockWidgetArea, &the<QDockWidget>("selectionDock")); // the user's own place
+    window->resize(1920, 1080);
+    QCoreApplication::processEvents();
+    EXPECT_TRUE(window->tabifiedDockWidgets(&the<QDockWidget>("labDock")).contains(&the<QDockWidget>("figuresDock")));
 }
 
 TEST_F(MainWindowTest, KeepsTheViewInTheBarOnASmallScreen)
