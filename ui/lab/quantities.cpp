@@ -16,6 +16,11 @@ namespace {
 
 using namespace traces;
 
+// What a plan's file may say: beyond that it could not be read again, and no engine takes it.
+constexpr double kMostNumber = 1e6; // a learning rate, a stage's factor
+constexpr double kLeastFlopRate = 1;
+constexpr double kMostFlopRate = 1e21;
+
 struct Number {
     double value = 0;
     std::string_view rest;
@@ -90,14 +95,15 @@ std::string showMaybeBandwidth(double bytesPerSecond)
 
 Expected<double> parseFlopRate(std::string_view text)
 {
-    const std::string what = fmt::format("\"{}\" is no computing rate; write a number with GFLOP/s or TFLOP/s, such as 50 GFLOP/s",
+    const std::string what = fmt::format("\"{}\" is no computing rate; write a number with GFLOP/s or TFLOP/s, such as 50 GFLOP/s; at most a million PFLOP/s",
                                          trimmed(text, kLineBlanks));
     const std::optional<Number> number = leadingNumber(text);
     if (!number || number->value <= 0) return Error{what};
     constexpr std::array<std::pair<std::string_view, double>, 4> kUnits{
         {{"MFLOP/s", 1e6}, {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}}};
     for (const auto& [unit, scale] : kUnits)
-        if (number->rest == unit) return number->value * scale;
+        if (number->rest == unit && number->value * scale >= kLeastFlopRate && number->value * scale <= kMostFlopRate)
+            return number->value * scale;
     return Error{what};
 }
 
@@ -109,8 +115,9 @@ std::string showRate(double perSecond) { return withPrefix(perSecond, "/s"); }
 Expected<double> parsePositive(std::string_view text)
 {
     const std::optional<Number> number = leadingNumber(text);
-    if (!number || !number->rest.empty() || number->value <= 0)
-        return Error{fmt::format("\"{}\" is not allowed; write a number above 0, such as 0.001", trimmed(text, kLineBlanks))};
+    if (!number || !number->rest.empty() || number->value <= 0 || number->value > kMostNumber)
+        return Error{fmt::format("\"{}\" is not allowed; write a number above 0, such as 0.001, and at most {:g}",
+                                 trimmed(text, kLineBlanks), kMostNumber)};
     return number->value;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/window/run_controller.h"
 
+#include "engine/plan/plan_json.h"
 #include "traces/store/record.h"
 #include "ui/bridge/text.h"
 
@@ -63,6 +64,8 @@ Expected<void> RunController::start(const engine::Plan& plan)
     if (session_.active()) return Error{"a run is going on; stop it before the next one starts"};
     const QString obstacle = whyNotRunnable(plan);
     if (!obstacle.isEmpty()) return Error{fromQt(obstacle)};
+    // What cannot be read again the engine does not take: it would not answer with a run.
+    if (const Expected<engine::Plan> read = engine::readPlan(engine::writePlan(plan)); !read.ok()) return read.error();
     next_ = plan;
     if (Expected<void> accepted = session_.start(plan); !accepted.ok()) return accepted;
     emit started();

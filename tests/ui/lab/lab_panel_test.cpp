@@ -251,6 +251,19 @@ TEST_F(LabPanelTest, KeepsTheBackwardTheSumOfItsParts)
     EXPECT_EQ(document.plan(), before);
 }
 
+// What the lab takes, a file keeps and an engine reads.
+TEST_F(LabPanelTest, TakesNoNumberThatAPlansFileCouldNotSay)
+{
+    type("learningRate", "1e7");
+    EXPECT_TRUE(the<QLineEdit>("learningRate").property("complains").toBool());
+    type("flops", "1e7 PFLOP/s");
+    EXPECT_TRUE(the<QLineEdit>("flops").property("complains").toBool());
+    auto* factors = the<QTableView>("stageCosts").model();
+    open("imbalanced");
+    EXPECT_FALSE(factors->setData(factors->index(0, StageCostModel::Factor), "1e7"));
+    EXPECT_TRUE(engine::readPlan(engine::writePlan(document.plan())).ok());
+}
+
 TEST_F(LabPanelTest, CutsTheModelAsTypedAndBalancesItAgain)
 {
     open("mlp");

@@ -33,7 +33,7 @@ TEST(Quantities, ReadAndShowComputingRates)
     EXPECT_EQ(parseFlopRate("50 GFLOP/s").value(), 50e9);
     EXPECT_EQ(parseFlopRate("2.5TFLOP/s").value(), 2.5e12);
     EXPECT_EQ(showFlopRate(50e9), "50 GFLOP/s");
-    for (const char* bad : {"", "50", "-1 GFLOP/s", "0 GFLOP/s", "5 GB/s"}) {
+    for (const char* bad : {"", "50", "-1 GFLOP/s", "0 GFLOP/s", "5 GB/s", "1e7 PFLOP/s", "1e-7 MFLOP/s"}) {
         const auto rate = parseFlopRate(bad);
         ASSERT_FALSE(rate.ok()) << bad;
         EXPECT_THAT(rate.error().message, HasSubstr("GFLOP/s"));
@@ -60,6 +60,8 @@ TEST(Quantities, BoundJitterAndNumbers)
     EXPECT_FALSE(parsePositive("0").ok());
     EXPECT_FALSE(parsePositive("1 x").ok());
     EXPECT_FALSE(parsePositive("inf").ok());
+    EXPECT_TRUE(parsePositive("1e6").ok());
+    EXPECT_THAT(parsePositive("1e7").error().message, HasSubstr("at most 1e+06"));
 }
 
 TEST(Quantities, ShowCountsWithPrefixes)

@@ -44,6 +44,18 @@ TEST_F(WorkbenchTest, ShowsTheSimulationOfThePlan)
     EXPECT_EQ(bench.scene().trace(0).info.label, traces::TraceLabel::Simulated);
 }
 
+// The engine would not answer with a run, and the window would wait for one.
+TEST_F(WorkbenchTest, StartsNoRunOfAPlanThatAnEngineCannotRead)
+{
+    engine::Plan plan = engine::presetPlan("hello").value();
+    plan.run.learningRate = 1e30;
+    bench.document().startFrom(plan);
+    const traces::Expected<void> started = bench.startRun();
+    ASSERT_FALSE(started.ok());
+    EXPECT_THAT(started.error().message, testing::HasSubstr("learning_rate"));
+    EXPECT_FALSE(bench.run().active());
+}
+
 TEST_F(WorkbenchTest, ShowsARunBelowTheSimulationWhileItGrows)
 {
     open("hello", "hold");
