@@ -249,7 +249,7 @@ void addOverrides(CLI::App& verb, Overrides& given)
     };
     option("--schedule", given.schedule, "NAME|FILE", "A schedule's name (list schedules), or a file in its text form");
     option("--ranks", given.ranks, "P", "Number of ranks; the plan's model is partitioned anew");
-    option("--chunks", given.chunks, "V", "Stages per rank; interleaved takes 2 or more, the others 1");
+    option("--chunks", given.chunks, "V", "Stages per rank; list schedules tells how many each takes");
     option("--microbatches", given.microbatches, "M", "Micro-batches per step; their size stays");
     option("--slices", given.slices, "K", "Slices of a sequence; 1, as no schedule here cuts sequences yet");
     option("--memory-limit", given.memoryLimit, "X",

@@ -24,8 +24,15 @@ inline constexpr int kAnyChunks = std::numeric_limits<int>::max();
 
 Generator naive();
 Generator gpipe();
+Generator gpipeLifo();
 Generator oneFOneB();
+Generator eagerOneFOneB();
 Generator interleaved();
+Generator loopedBfs();
+Generator forwardOnly();
+
+// All of them, in the order of the command line contract.
+const std::vector<Generator>& generators();
 
 // A schedule without actions: name, sizes and placement are set, each rank's list has room for `perRank` actions.
 Schedule emptySchedule(const ScheduleRequest& request, std::vector<Rank> placement, std::size_t perRank);

@@ -8,13 +8,6 @@
 namespace stagecraft::engine {
 namespace {
 
-// In the order of the command line contract.
-const std::vector<Generator>& generators()
-{
-    static const std::vector<Generator> all{naive(), gpipe(), oneFOneB(), interleaved()};
-    return all;
-}
-
 const Generator* findGenerator(std::string_view name)
 {
     const auto& all = generators();
@@ -54,6 +47,22 @@ Expected<void> checkChunks(const ScheduleRequest& r, const ScheduleFamily& famil
 }
 
 } // namespace
+
+const std::vector<Generator>& generators()
+{
+    // a line each, so that a family is added without touching another's
+    static const std::vector<Generator> all{
+        naive(),
+        gpipe(),
+        gpipeLifo(),
+        oneFOneB(),
+        eagerOneFOneB(),
+        interleaved(),
+        loopedBfs(),
+        forwardOnly(),
+    };
+    return all;
+}
 
 const std::vector<ScheduleFamily>& scheduleFamilies()
 {

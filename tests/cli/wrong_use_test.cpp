@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"simulate", "--memory-limit", "1GiB"}, 2, "--memory-limit 1GiB"},
         Wrong{{"simulate", "--send", "rendezvous"}, 2, "validate FILE --send rendezvous"},
         Wrong{{"simulate", "--send", "pigeon"}, 2, "buffered or rendezvous"},
-        Wrong{{"simulate", "--schedule", "zb-h9"}, 2, "there are: naive, gpipe, 1f1b, interleaved"},
+        Wrong{{"simulate", "--schedule", "zb-h9"}, 2, "there are: naive, gpipe, gpipe-lifo, 1f1b, "},
         Wrong{{"simulate", "--schedule", "custom"}, 2, "holds no schedule of its own"},
         Wrong{{"simulate", "--schedule", "1f1b", "--chunks", "2"}, 1, "2 chunks"},
         Wrong{{"simulate", "--schedule", "interleaved"}, 1, "use 2 chunks"},

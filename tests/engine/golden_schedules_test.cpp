@@ -56,8 +56,10 @@ TEST_P(GoldenSchedule, SurvivesTextFormAndBack)
 INSTANTIATE_TEST_SUITE_P(Files, GoldenSchedule,
                          ::testing::Values(Case{"1f1b_p4_m2.txt", "1f1b"}, Case{"1f1b_p4_m8.txt", "1f1b"},
                                            Case{"gpipe_p4_m8.txt", "gpipe"},
+                                           Case{"eager1f1b_p4_m8.txt", "eager-1f1b"},
                                            Case{"interleaved1f1b_p4_m8_v2.txt", "interleaved"},
-                                           Case{"interleaved1f1b_p4_m3_v2_flex.txt", "interleaved"}),
+                                           Case{"interleaved1f1b_p4_m3_v2_flex.txt", "interleaved"},
+                                           Case{"loopedbfs_p4_m4_v2.txt", "looped-bfs"}),
                          [](const auto& test) {
                              std::string name = test.param.file;
                              for (char& c : name)

@@ -27,9 +27,9 @@ TEST(Lowering, SendsNothingBetweenStagesOfOneRank)
 
 TEST(Lowering, IsUndoneByLeavingTheCommunicationOut)
 {
-    for (const auto& [name, chunks] : {std::pair{"1f1b", 1}, {"interleaved", 2}}) {
-        const engine::Schedule plain = made(name, 4, 8, chunks);
-        EXPECT_EQ(engine::withoutCommunication(engine::lowerCommunication(plain).value()), plain) << name;
+    for (const engine::ScheduleFamily& family : engine::scheduleFamilies()) {
+        const engine::Schedule plain = made(family.name, 4, 8, family.minChunks);
+        EXPECT_EQ(engine::withoutCommunication(engine::lowerCommunication(plain).value()), plain) << family.name;
     }
 }
 
@@ -49,12 +49,12 @@ TEST(Lowering, RefusesAScheduleThatCannotBeExecuted)
 
 TEST(Lowering, LeavesEveryFamilyLegalAndItsTimesUnchanged)
 {
-    for (const char* name : {"naive", "gpipe", "1f1b"}) {
-        const engine::Schedule plain = made(name, 4, 6);
+    for (const engine::ScheduleFamily& family : engine::scheduleFamilies()) {
+        const engine::Schedule plain = made(family.name, 4, 8, family.minChunks);
         const engine::Schedule lowered = engine::lowerCommunication(plain).value();
-        EXPECT_TRUE(engine::validate(lowered).legal()) << name;
-        const engine::CostTable costs = slotCosts(4, kSlot, 2 * kSlot, kSlot / 2);
-        EXPECT_EQ(figuresOf(plain, costs).makespan, figuresOf(lowered, costs).makespan) << name;
+        EXPECT_TRUE(engine::validate(lowered).legal()) << family.name;
+        const engine::CostTable costs = slotCosts(plain.stages(), kSlot, 2 * kSlot, kSlot / 2);
+        EXPECT_EQ(figuresOf(plain, costs).makespan, figuresOf(lowered, costs).makespan) << family.name;
     }
 }
 

@@ -31,6 +31,12 @@ TEST(GPipe, RunsAllForwardsThenAllBackwardsInTheirOrder)
                                                    "1F0,1F1,1F2,1B0,1B1,1B2\n");
 }
 
+TEST(GPipeLifo, ReversesTheBackwards)
+{
+    EXPECT_EQ(engine::toText(made("gpipe-lifo", 2, 3)), "0F0,0F1,0F2,0B2,0B1,0B0\n"
+                                                       "1F0,1F1,1F2,1B2,1B1,1B0\n");
+}
+
 TEST(OneFOneB, WarmsUpByTheDistanceToTheLastRank)
 {
     EXPECT_EQ(engine::toText(made("1f1b", 3, 4)), "0F0,0F1,0F2,0B0,0F3,0B1,0B2,0B3\n"
@@ -41,6 +47,25 @@ TEST(OneFOneB, WarmsUpByTheDistanceToTheLastRank)
 TEST(OneFOneB, TakesFewerMicroBatchesThanRanks)
 {
     EXPECT_EQ(engine::toText(made("1f1b", 4, 1)), "0F0,0B0\n1F0,1B0\n2F0,2B0\n3F0,3B0\n");
+}
+
+TEST(EagerOneFOneB, WarmsUpByTwiceTheDistanceToTheLastRank)
+{
+    EXPECT_EQ(engine::toText(made("eager-1f1b", 3, 5)), "0F0,0F1,0F2,0F3,0F4,0B0,0B1,0B2,0B3,0B4\n"
+                                                       "1F0,1F1,1F2,1B0,1F3,1B1,1F4,1B2,1B3,1B4\n"
+                                                       "2F0,2B0,2F1,2B1,2F2,2B2,2F3,2B3,2F4,2B4\n");
+}
+
+TEST(LoopedBfs, TakesAllMicroBatchesThroughAChunkBeforeTheNext)
+{
+    EXPECT_EQ(engine::toText(made("looped-bfs", 2, 2, 2)), "0F0,0F1,2F0,2F1,2B1,2B0,0B1,0B0\n"
+                                                           "1F0,1F1,3F0,3F1,3B1,3B0,1B1,1B0\n");
+    EXPECT_EQ(made("looped-bfs", 4, 6, 1).order, made("gpipe-lifo", 4, 6).order);
+}
+
+TEST(ForwardOnly, ComesNotBack)
+{
+    EXPECT_EQ(engine::toText(made("forward-only", 2, 3)), "0F0,0F1,0F2\n1F0,1F1,1F2\n");
 }
 
 TEST(Interleaved, GoesThroughTheChunksInGroups)
@@ -83,7 +108,7 @@ TEST(Generate, RefusesWhatAFamilyCannotTake)
     EXPECT_THAT(errorOf({"1f1b", 0, 1, 8}), HasSubstr("0 ranks is not allowed; 1 to 16384"));
     EXPECT_THAT(errorOf({"1f1b", 4, 1, 0}), HasSubstr("0 micro-batches is not allowed"));
     EXPECT_THAT(errorOf({"1f1b", 4, 1, 2000000000}), HasSubstr("2000000000 micro-batches is not allowed"));
-    EXPECT_THAT(errorOf({"2f2b", 4, 1, 8}), HasSubstr("known are naive, gpipe, 1f1b, interleaved"));
+    EXPECT_THAT(errorOf({"2f2b", 4, 1, 8}), HasSubstr("known are naive, gpipe, gpipe-lifo, 1f1b, "));
 }
 
 TEST(CheckRequest, SaysWhatGenerateWouldSay)
@@ -121,13 +146,14 @@ TEST(Families, AreDescribedForPeople)
 TEST(Generate, GivesNothingWhereItWasStopped)
 {
     std::stop_source stop;
-    for (const auto& [name, chunks] : {std::pair{"naive", 1}, {"gpipe", 1}, {"1f1b", 1}, {"interleaved", 2}}) {
-        const engine::ScheduleRequest request{.name = name, .ranks = 4, .chunks = chunks, .microbatches = 8, .stop = stop.get_token()};
-        EXPECT_EQ(errorOf(request), "no error") << name;
-    }
+    const auto request = [&](const engine::ScheduleFamily& family) {
+        return engine::ScheduleRequest{
+            .name = family.name, .ranks = 4, .chunks = family.minChunks, .microbatches = 8, .stop = stop.get_token()};
+    };
+    for (const engine::ScheduleFamily& family : engine::scheduleFamilies()) EXPECT_EQ(errorOf(request(family)), "no error") << family.name;
     stop.request_stop();
-    for (const auto& [name, chunks] : {std::pair{"naive", 1}, {"gpipe", 1}, {"1f1b", 1}, {"interleaved", 2}})
-        EXPECT_THAT(errorOf({.name = name, .ranks = 4, .chunks = chunks, .microbatches = 8, .stop = stop.get_token()}), HasSubstr("stopped")) << name;
+    for (const engine::ScheduleFamily& family : engine::scheduleFamilies())
+        EXPECT_THAT(errorOf(request(family)), HasSubstr("stopped")) << family.name;
 }
 
 // The work itself ends, not only its result: a window waits for it.
@@ -135,9 +161,16 @@ TEST(Generate, FillsNoFurtherRankOnceItIsStopped)
 {
     std::stop_source stop;
     stop.request_stop();
-    const engine::ScheduleRequest request{.name = "", .ranks = 4, .chunks = 2, .microbatches = 8, .stop = stop.get_token()};
-    for (const engine::Generator& generator : {engine::naive(), engine::gpipe(), engine::oneFOneB(), engine::interleaved()})
-        EXPECT_EQ(generator.generate(request).actionCount(), 0U) << generator.family.name;
+    for (const engine::Generator& generator : engine::generators())
+        EXPECT_EQ(generator
+                      .generate({.name = generator.family.name,
+                                 .ranks = 4,
+                                 .chunks = generator.family.minChunks,
+                                 .microbatches = 8,
+                                 .stop = stop.get_token()})
+                      .actionCount(),
+                  0U)
+            << generator.family.name;
 }
 
 } // namespace

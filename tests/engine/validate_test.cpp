@@ -28,8 +28,12 @@ TEST(Validate, FindsNothingWrongWithTheFamilies)
 {
     for (int p = 1; p <= 5; ++p)
         for (int m = 1; m <= 7; ++m)
-            for (const char* name : {"naive", "gpipe", "1f1b"})
-                EXPECT_TRUE(engine::validate(made(name, p, m)).legal()) << name << " p=" << p << " m=" << m;
+            for (const engine::ScheduleFamily& family : engine::scheduleFamilies())
+                for (int v = family.minChunks; v <= std::min(family.maxChunks, family.minChunks + 2); ++v) {
+                    const traces::Expected<engine::Schedule> schedule = engine::generate({family.name, p, v, m});
+                    if (!schedule.ok()) continue; // a number that the family refuses
+                    EXPECT_TRUE(engine::validate(schedule.value()).legal()) << family.name << " p=" << p << " m=" << m << " v=" << v;
+                }
 }
 
 TEST(Validate, NamesAMissingForward)
