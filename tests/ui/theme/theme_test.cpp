@@ -3,6 +3,7 @@
 #include "ui/theme/theme.h"
 
 #include <QApplication>
+#include <QCheckBox>
 #include <QDockWidget>
 #include <QMainWindow>
 #include <QStyle>
@@ -146,6 +147,25 @@ TEST_P(EveryTheme, LeavesRoomForTheWholeTitleOfADock)
     const int margin = dock.style()->pixelMetric(QStyle::PM_DockWidgetTitleMargin, &option, &dock);
     option.rect = QRect(0, 0, 200, dock.fontMetrics().height() + 2 * margin);
     EXPECT_GE(dock.style()->subElementRect(QStyle::SE_DockWidgetTitleBarText, &option, &dock).height(), dock.fontMetrics().height());
+}
+
+// Fusion draws its frame darker than the window, which a dark window swallows.
+TEST_P(EveryTheme, ShowsWhereABoxIsTicked)
+{
+    applyTheme(*qApp, theme_);
+    QCheckBox box;
+    box.resize(box.sizeHint());
+    const QImage off = box.grab().toImage();
+    const auto clearest = [&](const QImage& image) {
+        double most = 1;
+        for (int x = 0; x < image.width(); ++x) most = std::max(most, contrastRatio(image.pixelColor(x, image.height() / 2), theme_.window));
+        return most;
+    };
+    EXPECT_GE(clearest(off), 3.0);
+    box.setChecked(true);
+    const QImage on = box.grab().toImage();
+    EXPECT_GE(clearest(on), 3.0);
+    EXPECT_GE(contrastRatio(on.pixelColor(on.width() / 2, on.height() / 2), off.pixelColor(off.width() / 2, off.height() / 2)), 3.0);
 }
 
 TEST_P(EveryTheme, DressesTheApplication)
