@@ -29,6 +29,9 @@ Generator oneFOneB();
 Generator eagerOneFOneB();
 Generator interleaved();
 Generator loopedBfs();
+Generator zbH1();
+Generator zbH2();
+Generator interleavedZb();
 Generator forwardOnly();
 
 // All of them, in the order of the command line contract.

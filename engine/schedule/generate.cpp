@@ -59,6 +59,9 @@ const std::vector<Generator>& generators()
         eagerOneFOneB(),
         interleaved(),
         loopedBfs(),
+        zbH1(),
+        zbH2(),
+        interleavedZb(),
         forwardOnly(),
     };
     return all;

@@ -10,85 +10,39 @@
 // (k div g) mod v, the k-th backward chunk v-1-((k div g) mod v). Warm-up w = min((v-1)g + 2(p-1-r), mv), then one forward,
 // one backward, then the rest. Bubble time (p-1)(TF+TB)/v.
 // g by PyTorch's rule (ScheduleInterleaved1F1B): rounds = max(1, m div p), g = m / rounds, which must be whole.
+#include "engine/schedule/chunk_walk.h"
 #include "engine/schedule/families.h"
-#include "traces/base/text.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
 namespace stagecraft::engine {
 namespace {
 
-bool fits(int m, int p)
-{
-    return m >= 1 && m % std::max(1, m / p) == 0;
-}
-
-int nearestMicroBatches(int m, int p)
-{
-    for (int distance = 1;; ++distance) {
-        if (fits(m - distance, p)) return m - distance;
-        if (fits(m + distance, p)) return m + distance;
-    }
-}
-
-// Gives the chunks' micro-batches out in order: the k-th call with a direction's chunk order.
-class ChunkWalk {
-public:
-    ChunkWalk(int chunks, int group) : next_(static_cast<std::size_t>(chunks), 0), chunks_(chunks), group_(group) {}
-
-    // Chunk of the k-th forward.
-    [[nodiscard]] int chunk(int k) const { return (k / group_) % chunks_; }
-    MicroBatch take(int chunk) { return MicroBatch{next_[static_cast<std::size_t>(chunk)]++}; }
-
-private:
-    std::vector<int> next_;
-    int chunks_;
-    int group_;
-};
-
-Expected<void> checkInterleaved(const ScheduleRequest& request)
-{
-    const int p = request.ranks;
-    const int m = request.microbatches;
-    if (fits(m, p)) return {};
-    const int rounds = std::max(1, m / p);
-    return Error{fmt::format("schedule interleaved: {} on {} are not allowed, they go in {} of "
-                                 "equal size and {} is no multiple of {}; the nearest number that fits is {}",
-                                 traces::counted(m, "micro-batch"), traces::counted(p, "rank"), traces::counted(rounds, "round"), m, rounds,
-                                 nearestMicroBatches(m, p))};
-}
-
 Schedule interleavedSchedule(const ScheduleRequest& request)
 {
     const int p = request.ranks;
     const int v = request.chunks;
     const int m = request.microbatches;
-    const int group = m / std::max(1, m / p);
+    const int group = roundSize(request);
     const int total = m * v;
     Schedule schedule = emptySchedule(request, 2 * static_cast<std::size_t>(total));
     for (int r = 0; r < p; ++r) {
         if (request.stop.stop_requested()) break;
         std::vector<Action>& list = schedule.order[static_cast<std::size_t>(r)];
-        ChunkWalk forwards(v, group);
-        ChunkWalk backwards(v, group);
-        const auto takeForward = [&](int k) {
-            const int chunk = forwards.chunk(k);
-            list.push_back(traces::forward(Stage{chunk * p + r}, forwards.take(chunk)));
-        };
-        const auto takeBackward = [&](int k) {
-            const int chunk = v - 1 - backwards.chunk(k);
-            list.push_back(traces::backward(Stage{chunk * p + r}, backwards.take(chunk)));
+        ChunkWalk forwards(v, m, group, ChunkWalk::Way::Ahead);
+        ChunkWalk backwards(v, m, group, ChunkWalk::Way::Back);
+        const auto append = [&](ActionKind kind, ChunkWalk& walk) {
+            const auto [chunk, microbatch] = walk.next();
+            list.push_back(traces::makeAction(kind, Stage{chunk * p + r}, microbatch));
         };
         const int warmup = static_cast<int>(
             std::min<long long>(static_cast<long long>(v - 1) * group + 2LL * (p - 1 - r), total));
-        for (int k = 0; k < warmup; ++k) takeForward(k);
+        for (int k = 0; k < warmup; ++k) append(ActionKind::Forward, forwards);
         for (int k = warmup; k < total; ++k) {
-            takeForward(k);
-            takeBackward(k - warmup);
+            append(ActionKind::Forward, forwards);
+            append(ActionKind::Backward, backwards);
         }
-        for (int k = total - warmup; k < total; ++k) takeBackward(k);
+        for (int k = 0; k < warmup; ++k) append(ActionKind::Backward, backwards);
     }
     return schedule;
 }
@@ -103,7 +57,7 @@ Generator interleaved()
              "Narayanan et al. 2021, arXiv 2104.04473; PyTorch ScheduleInterleaved1F1B", 2, kAnyChunks,
              {{"PyTorch", "ScheduleInterleaved1F1B"}, {"Megatron-LM", "forward_backward_pipelining_with_interleaving"},
               {"paper", "virtual pipeline (VPP)"}}},
-            &interleavedSchedule, &checkInterleaved};
+            &interleavedSchedule, &roundsFit};
 }
 
 } // namespace stagecraft::engine

@@ -71,6 +71,45 @@ TEST(FamilyFormulas, OfLoopedBreadthFirst)
     });
 }
 
+// arXiv 2401.10241 table 2 and appendix H. Times of a rank: F 5, I 4, W 3, so that no two sums agree by chance.
+TEST(FamilyFormulas, OfTheHandMadeZeroBubbleSchedules)
+{
+    constexpr traces::TimeNs kForward = 5, kInput = 4, kWeight = 3;
+    overTheGrid({1}, [](const Shape& s) {
+        engine::CostTable costs = slotCosts(s.p, kForward, kInput + kWeight);
+        for (engine::StageCosts& stage : costs.stages) {
+            stage.inputGrad = kInput;
+            stage.weightGrad = kWeight;
+        }
+        const traces::TimeNs work = s.m * (kForward + kInput + kWeight);
+        const traces::StepFigures h1 = figuresOf(made("zb-h1", s.p, s.m), costs);
+        if (s.m >= s.p) {
+            EXPECT_EQ(h1.makespan, work + (s.p - 1) * (kForward + kInput - kWeight));
+        } else {
+            EXPECT_EQ(h1.makespan, (s.m + s.p - 1) * (kForward + kInput) + kWeight);
+        }
+        for (const traces::RankFigures& rank : h1.ranks) EXPECT_DOUBLE_EQ(rank.peakActivations, std::min(s.p, s.m));
+
+        const traces::StepFigures h2 = figuresOf(made("zb-h2", s.p, s.m), costs);
+        if (s.m >= 2 * s.p) {
+            EXPECT_EQ(h2.maxSpan, work + (s.p - 1) * (kForward + kInput - 2 * kWeight));
+        }
+        for (const traces::RankFigures& rank : h2.ranks) EXPECT_DOUBLE_EQ(rank.peakActivations, std::min(2 * s.p - 1, s.m));
+    });
+}
+
+TEST(FamilyFormulas, OfInterleavedZeroBubble)
+{
+    overTheGrid({1, 2, 3}, [](const Shape& s) {
+        if (!engine::checkRequest({"interleaved-zb", s.p, s.v, s.m}).ok()) return;
+        const traces::StepFigures figures = unitFigures("interleaved-zb", s);
+        if (s.m % s.p == 0) {
+            EXPECT_EQ(figures.makespan, (3 * s.m * s.v + s.p - 1) * kSlot);
+            for (const traces::RankFigures& rank : figures.ranks) EXPECT_DOUBLE_EQ(rank.peakActivations, s.p);
+        }
+    });
+}
+
 TEST(FamilyFormulas, OfForwardOnly)
 {
     overTheGrid({1}, [](const Shape& s) {

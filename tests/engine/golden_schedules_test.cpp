@@ -59,7 +59,9 @@ INSTANTIATE_TEST_SUITE_P(Files, GoldenSchedule,
                                            Case{"eager1f1b_p4_m8.txt", "eager-1f1b"},
                                            Case{"interleaved1f1b_p4_m8_v2.txt", "interleaved"},
                                            Case{"interleaved1f1b_p4_m3_v2_flex.txt", "interleaved"},
-                                           Case{"loopedbfs_p4_m4_v2.txt", "looped-bfs"}),
+                                           Case{"loopedbfs_p4_m4_v2.txt", "looped-bfs"},
+                                           Case{"zbh1_p4_m8.txt", "zb-h1"}, Case{"zbh2_p4_m8.txt", "zb-h2"},
+                                           Case{"interleavedzb_p4_m8_v2.txt", "interleaved-zb"}),
                          [](const auto& test) {
                              std::string name = test.param.file;
                              for (char& c : name)

@@ -63,6 +63,35 @@ TEST(LoopedBfs, TakesAllMicroBatchesThroughAChunkBeforeTheNext)
     EXPECT_EQ(made("looped-bfs", 4, 6, 1).order, made("gpipe-lifo", 4, 6).order);
 }
 
+TEST(ZbH1, PutsOffWeightGradientsByTheRank)
+{
+    EXPECT_EQ(engine::toText(made("zb-h1", 3, 4)), "0F0,0F1,0F2,0I0,0W0,0F3,0I1,0W1,0I2,0W2,0I3,0W3\n"
+                                                   "1F0,1F1,1I0,1F2,1I1,1W0,1F3,1I2,1W1,1I3,1W2,1W3\n"
+                                                   "2F0,2I0,2F1,2I1,2F2,2I2,2W0,2F3,2I3,2W1,2W2,2W3\n");
+}
+
+TEST(ZbH2, WarmsUpTwiceAsLong)
+{
+    EXPECT_EQ(engine::toText(made("zb-h2", 2, 4)), "0F0,0F1,0F2,0I0,0W0,0F3,0I1,0W1,0I2,0W2,0I3,0W3\n"
+                                                   "1F0,1I0,1F1,1I1,1F2,1I2,1W0,1F3,1I3,1W1,1W2,1W3\n");
+}
+
+TEST(InterleavedZb, IsZbH1WithOneChunk)
+{
+    for (const int p : {1, 2, 4, 7})
+        for (const int m : {1, 2, 7, 8, 14})
+            if (engine::checkRequest({"interleaved-zb", p, 1, m}).ok()) {
+                EXPECT_EQ(made("interleaved-zb", p, m).order, made("zb-h1", p, m).order) << p << ' ' << m;
+            }
+}
+
+TEST(InterleavedZb, TakesTheGridOfPyTorch)
+{
+    for (const auto& [v, m, p] : {std::array{2, 2, 2}, {2, 4, 4}, {2, 8, 4}, {4, 8, 4}, {3, 12, 4}, {4, 6, 3}, {4, 10, 5}, {2, 3, 4}, {2, 10, 4}})
+        EXPECT_TRUE(engine::validate(made("interleaved-zb", p, m, v)).legal()) << "v=" << v << " m=" << m << " p=" << p;
+    EXPECT_THAT(errorOf({"interleaved-zb", 4, 2, 9}), HasSubstr("the nearest number that fits is 8"));
+}
+
 TEST(ForwardOnly, ComesNotBack)
 {
     EXPECT_EQ(engine::toText(made("forward-only", 2, 3)), "0F0,0F1,0F2\n1F0,1F1,1F2\n");

@@ -97,24 +97,6 @@ TEST(Simulate, MakesOneFOneBSlowerThanGPipeWhereTransfersTakeTime)
     EXPECT_EQ(figuresOf(made("gpipe", 3, 7), three).makespan, 29 * kSlot);
 }
 
-// Zero-Bubble paper (arXiv 2401.10241) Table 9 -> Table 5, column 1F1B: to four digits.
-TEST(Simulate, ReproducesThePublishedRatesOfOneFOneB)
-{
-    struct Row {
-        int microbatches;
-        double forward, inputGrad, weightGrad, transfer; // ms
-        double bubble;
-    };
-    const Row rows[] = {{24, 18.522, 18.086, 9.337, .601, .2431},  {32, 18.513, 18.086, 9.331, .626, .1985},
-                        {64, 18.546, 18.097, 9.321, .762, .1240},  {24, 29.718, 29.444, 19.927, .527, .2347},
-                        {32, 29.802, 29.428, 19.530, .577, .1898}, {64, 29.935, 29.621, 19.388, .535, .1091}};
-    const auto ns = [](double ms) { return static_cast<traces::TimeNs>(std::llround(ms * 1e6)); };
-    for (const Row& row : rows) {
-        const engine::CostTable costs = slotCosts(8, ns(row.forward), ns(row.inputGrad) + ns(row.weightGrad), ns(row.transfer));
-        EXPECT_NEAR(figuresOf(made("1f1b", 8, row.microbatches), costs).bubbleMakespan, row.bubble, 5e-5);
-    }
-}
-
 // The strict values of the interleaved column (wrap-around edge for every micro-batch), v = 3 or 4.
 TEST(Simulate, GivesTheStrictRatesOfInterleaved)
 {
