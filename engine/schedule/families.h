@@ -32,6 +32,8 @@ Generator loopedBfs();
 Generator zbH1();
 Generator zbH2();
 Generator interleavedZb();
+Generator zbV();
+Generator dualPipeV();
 Generator forwardOnly();
 
 // All of them, in the order of the command line contract.

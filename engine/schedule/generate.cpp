@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/schedule/families.h"
+#include "traces/base/text.h"
 
 #include <fmt/format.h>
 
@@ -42,8 +43,11 @@ Expected<void> checkChunks(const ScheduleRequest& r, const ScheduleFamily& famil
         return Error{fmt::format("schedule {}: {} chunks per rank are not allowed, it gives each rank one; use 1 chunk, or "
                                  "interleaved",
                                  r.name, r.chunks)};
-    return Error{fmt::format("schedule {}: {} chunk per rank is not allowed, it is made of several; use {} chunks, or 1f1b",
-                             r.name, r.chunks, family.minChunks)};
+    const bool fixed = family.minChunks == family.maxChunks;
+    return Error{fmt::format("schedule {}: {} per rank {} not allowed, it {}; use {} chunks{}", r.name,
+                             traces::counted(r.chunks, "chunk"), r.chunks == 1 ? "is" : "are",
+                             fixed ? fmt::format("gives each rank {}", family.minChunks) : "is made of several", family.minChunks,
+                             r.chunks == 1 ? ", or 1f1b" : "")};
 }
 
 } // namespace
@@ -62,6 +66,8 @@ const std::vector<Generator>& generators()
         zbH1(),
         zbH2(),
         interleavedZb(),
+        zbV(),
+        dualPipeV(),
         forwardOnly(),
     };
     return all;

@@ -49,8 +49,9 @@ std::vector<std::string> namesIn(const Json& list)
 
 TEST(List, NamesSchedulesModelsAndPlans)
 {
-    EXPECT_THAT(namesIn(jsonOf({"list", "schedules", "--json"})), ElementsAre("naive", "gpipe", "gpipe-lifo", "1f1b", "eager-1f1b", "interleaved",
-                                                                                 "looped-bfs", "zb-h1", "zb-h2", "interleaved-zb", "forward-only"));
+    EXPECT_THAT(namesIn(jsonOf({"list", "schedules", "--json"})),
+                ElementsAre("naive", "gpipe", "gpipe-lifo", "1f1b", "eager-1f1b", "interleaved", "looped-bfs", "zb-h1", "zb-h2",
+                            "interleaved-zb", "zb-v", "dualpipe-v", "forward-only"));
     const std::vector<std::string> plans = namesIn(jsonOf({"list", "plans", "--json"}));
     for (const char* plan : {"hello", "twelve-layers", "mlp", "gpt-small", "eight-by-seventy", "imbalanced"}) {
         EXPECT_THAT(plans, Contains(plan));

@@ -61,7 +61,8 @@ INSTANTIATE_TEST_SUITE_P(Files, GoldenSchedule,
                                            Case{"interleaved1f1b_p4_m3_v2_flex.txt", "interleaved"},
                                            Case{"loopedbfs_p4_m4_v2.txt", "looped-bfs"},
                                            Case{"zbh1_p4_m8.txt", "zb-h1"}, Case{"zbh2_p4_m8.txt", "zb-h2"},
-                                           Case{"interleavedzb_p4_m8_v2.txt", "interleaved-zb"}),
+                                           Case{"interleavedzb_p4_m8_v2.txt", "interleaved-zb"},
+                                           Case{"zbv_p4_m8.txt", "zb-v"}, Case{"dualpipev_p2_m8.txt", "dualpipe-v"}),
                          [](const auto& test) {
                              std::string name = test.param.file;
                              for (char& c : name)

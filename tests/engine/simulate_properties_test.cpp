@@ -39,6 +39,7 @@ RandomCase draw(unsigned seed)
         stage.backward = among(1, 2000);
         stage.inputGrad = among(0, static_cast<int>(stage.backward));
         stage.weightGrad = stage.backward - stage.inputGrad;
+        stage.overlap = among(1, 3000);
         stage.activationBytes = among(1, 500);
     }
     return drawn;
@@ -52,6 +53,7 @@ traces::TimeNs timeOf(const engine::CostTable& costs, const engine::Action& acti
     case engine::ActionKind::Backward: return stage.backward;
     case engine::ActionKind::InputGrad: return stage.inputGrad;
     case engine::ActionKind::WeightGrad: return stage.weightGrad;
+    case engine::ActionKind::Overlap: return stage.overlap;
     default: ADD_FAILURE() << "no time for " << traces::toText(action); return 0;
     }
 }
@@ -82,7 +84,8 @@ TEST(RandomPlans, AreLegalAndHoldTheirBounds)
             for (const engine::Action& action : drawn.schedule.order[r]) {
                 work[r] += timeOf(drawn.costs, action);
                 if (action.kind() != engine::ActionKind::Forward) comesBack = true;
-                if (action.microbatch().value == 0 && action.kind() != engine::ActionKind::WeightGrad)
+                const bool first = action.microbatch().value == 0 || action.partner.microbatch.value == 0;
+                if (first && action.kind() != engine::ActionKind::WeightGrad)
                     chain += timeOf(drawn.costs, action);
             }
         for (std::size_t s = 1; s < drawn.costs.stages.size(); ++s)
