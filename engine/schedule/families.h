@@ -33,6 +33,9 @@ Generator zbH1();
 Generator zbH2();
 Generator interleavedZb();
 Generator zbV();
+Generator vHalf();
+Generator vMin();
+Generator oneFOneBV();
 Generator dualPipeV();
 Generator forwardOnly();
 

@@ -67,6 +67,9 @@ const std::vector<Generator>& generators()
         zbH2(),
         interleavedZb(),
         zbV(),
+        vHalf(),
+        vMin(),
+        oneFOneBV(),
         dualPipeV(),
         forwardOnly(),
     };

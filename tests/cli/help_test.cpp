@@ -49,9 +49,26 @@ std::vector<std::string> namesIn(const Json& list)
 
 TEST(List, NamesSchedulesModelsAndPlans)
 {
-    EXPECT_THAT(namesIn(jsonOf({"list", "schedules", "--json"})),
-                ElementsAre("naive", "gpipe", "gpipe-lifo", "1f1b", "eager-1f1b", "interleaved", "looped-bfs", "zb-h1", "zb-h2",
-                            "interleaved-zb", "zb-v", "dualpipe-v", "forward-only"));
+    // a line each, so that a schedule is added without touching another's
+    const std::vector<std::string> schedules{
+        "naive",
+        "gpipe",
+        "gpipe-lifo",
+        "1f1b",
+        "eager-1f1b",
+        "interleaved",
+        "looped-bfs",
+        "zb-h1",
+        "zb-h2",
+        "interleaved-zb",
+        "zb-v",
+        "v-half",
+        "v-min",
+        "1f1b-v",
+        "dualpipe-v",
+        "forward-only",
+    };
+    EXPECT_EQ(namesIn(jsonOf({"list", "schedules", "--json"})), schedules);
     const std::vector<std::string> plans = namesIn(jsonOf({"list", "plans", "--json"}));
     for (const char* plan : {"hello", "twelve-layers", "mlp", "gpt-small", "eight-by-seventy", "imbalanced"}) {
         EXPECT_THAT(plans, Contains(plan));

@@ -53,16 +53,29 @@ TEST_P(GoldenSchedule, SurvivesTextFormAndBack)
     EXPECT_EQ(schedule.microbatches, golden.microbatches);
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, GoldenSchedule,
-                         ::testing::Values(Case{"1f1b_p4_m2.txt", "1f1b"}, Case{"1f1b_p4_m8.txt", "1f1b"},
-                                           Case{"gpipe_p4_m8.txt", "gpipe"},
-                                           Case{"eager1f1b_p4_m8.txt", "eager-1f1b"},
-                                           Case{"interleaved1f1b_p4_m8_v2.txt", "interleaved"},
-                                           Case{"interleaved1f1b_p4_m3_v2_flex.txt", "interleaved"},
-                                           Case{"loopedbfs_p4_m4_v2.txt", "looped-bfs"},
-                                           Case{"zbh1_p4_m8.txt", "zb-h1"}, Case{"zbh2_p4_m8.txt", "zb-h2"},
-                                           Case{"interleavedzb_p4_m8_v2.txt", "interleaved-zb"},
-                                           Case{"zbv_p4_m8.txt", "zb-v"}, Case{"dualpipev_p2_m8.txt", "dualpipe-v"}),
+// a line each, so that a file is added without touching another's
+const Case kCases[] = {
+    {"1f1b_p4_m2.txt", "1f1b"},
+    {"1f1b_p4_m8.txt", "1f1b"},
+    {"gpipe_p4_m8.txt", "gpipe"},
+    {"eager1f1b_p4_m8.txt", "eager-1f1b"},
+    {"interleaved1f1b_p4_m8_v2.txt", "interleaved"},
+    {"interleaved1f1b_p4_m3_v2_flex.txt", "interleaved"},
+    {"loopedbfs_p4_m4_v2.txt", "looped-bfs"},
+    {"zbh1_p4_m8.txt", "zb-h1"},
+    {"zbh2_p4_m8.txt", "zb-h2"},
+    {"interleavedzb_p4_m8_v2.txt", "interleaved-zb"},
+    {"zbv_p4_m8.txt", "zb-v"},
+    {"vhalf_p4_m8.txt", "v-half"},
+    {"vhalf_p3_m7.txt", "v-half"},
+    {"vmin_p4_m8.txt", "v-min"},
+    {"vmin_p6_m5.txt", "v-min"},
+    {"1f1bv_p4_m8.txt", "1f1b-v"},
+    {"1f1bv_p6_m5.txt", "1f1b-v"},
+    {"dualpipev_p2_m8.txt", "dualpipe-v"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Files, GoldenSchedule, ::testing::ValuesIn(kCases),
                          [](const auto& test) {
                              std::string name = test.param.file;
                              for (char& c : name)
