@@ -31,6 +31,7 @@ Generator interleaved();
 Generator loopedBfs();
 Generator zbH1();
 Generator zbH2();
+Generator zbAuto();
 Generator interleavedZb();
 Generator zbV();
 Generator vHalf();

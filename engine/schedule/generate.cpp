@@ -65,6 +65,7 @@ const std::vector<Generator>& generators()
         loopedBfs(),
         zbH1(),
         zbH2(),
+        zbAuto(),
         interleavedZb(),
         zbV(),
         vHalf(),

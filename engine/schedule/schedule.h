@@ -71,6 +71,7 @@ struct ScheduleFamily {
     int minChunks = 1;
     int maxChunks = 1;
     std::vector<ForeignName> elsewhere = {};
+    bool plansByCosts = false; // goes by the costs and the memory limit of a request; the others leave them alone
 };
 
 // The schedules that generate() knows, in the order of the command line contract.

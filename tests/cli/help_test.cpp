@@ -60,6 +60,7 @@ TEST(List, NamesSchedulesModelsAndPlans)
         "looped-bfs",
         "zb-h1",
         "zb-h2",
+        "zb-auto",
         "interleaved-zb",
         "zb-v",
         "v-half",

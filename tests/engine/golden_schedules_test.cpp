@@ -64,6 +64,7 @@ const Case kCases[] = {
     {"loopedbfs_p4_m4_v2.txt", "looped-bfs"},
     {"zbh1_p4_m8.txt", "zb-h1"},
     {"zbh2_p4_m8.txt", "zb-h2"},
+    {"zbauto_1p_p4_m8.txt", "zb-auto"},
     {"interleavedzb_p4_m8_v2.txt", "interleaved-zb"},
     {"zbv_p4_m8.txt", "zb-v"},
     {"vhalf_p4_m8.txt", "v-half"},
