@@ -118,6 +118,7 @@ void panAndZoom(std::size_t slices, int lanes)
     for (const traces::Lane& lane : trace->lanes()) bytes += lane.memoryBytes();
     std::printf("store and index: %.1f bytes a slice\n", static_cast<double>(bytes) / static_cast<double>(trace->sliceCount()));
     scene.setSources({{trace, {}, false}});
+    scene.analyseAtOnce(); // the first frame: all after it show the bubbles as well
     Frames frames(scene);
     frames.paint();
     ui::TimeAxis& axis = scene.axis();

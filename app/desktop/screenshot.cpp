@@ -22,6 +22,7 @@ Screenshot::Screenshot(ui::MainWindow& window, const WindowCommand& command) : w
     connect(&bench.simulation(), &ui::SimulationController::problemChanged, this, &Screenshot::check, Qt::QueuedConnection);
     connect(&bench.run(), &ui::RunController::grew, this, &Screenshot::check, Qt::QueuedConnection);
     connect(&bench.run(), &ui::RunController::stateChanged, this, &Screenshot::check, Qt::QueuedConnection);
+    connect(&bench.scene(), &ui::TimelineScene::analysed, this, &Screenshot::check, Qt::QueuedConnection);
     connect(&bench.run(), &ui::RunController::failed, this, [this](const QString& text) { failure_ = text; });
     QMetaObject::invokeMethod(this, &Screenshot::check, Qt::QueuedConnection);
 }
@@ -66,7 +67,13 @@ void Screenshot::take()
     QCoreApplication::processEvents(QEventLoop::ExcludeUserInputEvents);
     QBuffer png;
     png.open(QIODevice::WriteOnly);
-    if (!window_.grab().save(&png, "PNG")) {
+    const QPixmap picture = window_.grab();
+    // Drawing it asks for bubbles and phases; those of a long step come a little later, and call for another picture.
+    if (window_.workbench().scene().calculating() && !window_.workbench().scene().growing()) {
+        done_ = false;
+        return;
+    }
+    if (!picture.save(&png, "PNG")) {
         fail(tr("%1: the picture could not be encoded as PNG.").arg(command_.screenshot));
         return;
     }

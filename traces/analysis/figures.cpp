@@ -72,7 +72,17 @@ Bytes peakMemory(const Trace& trace, Rank rank, Interval span)
     }
 }
 
-RankFigures figuresOf(const Trace& trace, const StepView& view, const RankView& rank, const Pauses& pauses)
+void addGaps(std::vector<Gap>& gaps, const Gap& gap, const Pauses& pauses)
+{
+    pauses.forEachRunning(gap.span, [&](Interval piece) {
+        gaps.push_back(gap);
+        gaps.back().span = piece;
+    });
+}
+
+// Keeps the gaps as well where they are wanted.
+RankFigures figuresOf(const Trace& trace, const StepView& view, const RankView& rank, const Pauses& pauses,
+                      std::vector<Gap>* gaps = nullptr)
 {
     RankFigures figures;
     figures.rank = rank.rank;
@@ -83,6 +93,7 @@ RankFigures figuresOf(const Trace& trace, const StepView& view, const RankView& 
         const TimeNs length = pauses.running(gap.span);
         figures.idle += length;
         figures.idleByCause[static_cast<std::size_t>(gap.cause)] += length;
+        if (gaps) addGaps(*gaps, gap, pauses);
     });
     ActivationCount activations;
     for (const SliceRef ref : rank.slices) activations.add(trace.lane(ref.lane).action(ref.index));
@@ -91,18 +102,19 @@ RankFigures figuresOf(const Trace& trace, const StepView& view, const RankView& 
     return figures;
 }
 
-StepFigures figuresOf(const Trace& trace, const StepView& view, Step step, const Pauses& pauses)
+// Of a step from those of its ranks.
+StepFigures figuresOf(const StepView& view, std::vector<RankFigures> ranks, Step step, const Pauses& pauses)
 {
     StepFigures figures;
     figures.step = step;
+    figures.ranks = std::move(ranks);
     figures.span = view.span;
     figures.makespan = pauses.running(view.span);
     TimeNs lastStart = std::numeric_limits<TimeNs>::min();
     TimeNs firstDone = std::numeric_limits<TimeNs>::max();
     TimeNs busy = 0;
+    for (const RankFigures& rank : figures.ranks) busy += rank.busy;
     for (const RankView& rank : view.ranks) {
-        figures.ranks.push_back(figuresOf(trace, view, rank, pauses));
-        busy += figures.ranks.back().busy;
         figures.maxSpan = std::max(figures.maxSpan, pauses.running(rank.span));
         lastStart = std::max(lastStart, rank.span.begin);
         firstDone = std::min(firstDone, rank.span.end);
@@ -114,6 +126,13 @@ StepFigures figuresOf(const Trace& trace, const StepView& view, Step step, const
     figures.bubbleSpan = bubbleWithin(figures.maxSpan);
     figures.bubbleOverIdeal = busy > 0 ? static_cast<double>(figures.makespan) / figures.work - 1.0 : 0.0;
     return figures;
+}
+
+StepFigures figuresOf(const Trace& trace, const StepView& view, Step step, const Pauses& pauses)
+{
+    std::vector<RankFigures> ranks;
+    for (const RankView& rank : view.ranks) ranks.push_back(figuresOf(trace, view, rank, pauses));
+    return figuresOf(view, std::move(ranks), step, pauses);
 }
 
 } // namespace
@@ -172,13 +191,23 @@ std::vector<Gap> gapsOf(const Trace& trace, Step step)
     if (!view.computes) return gaps;
     const Pauses pauses(trace.pauses());
     for (const RankView& rank : view.ranks)
-        forEachGap(trace, view, rank, [&](const Gap& gap) {
-            pauses.forEachRunning(gap.span, [&](Interval piece) {
-                gaps.push_back(gap);
-                gaps.back().span = piece;
-            });
-        });
+        forEachGap(trace, view, rank, [&](const Gap& gap) { addGaps(gaps, gap, pauses); });
     return gaps;
+}
+
+std::optional<StepAnalysis> analyseStep(const Trace& trace, const StepIndex& index, Step step, const std::stop_token& stop)
+{
+    StepAnalysis analysis;
+    const StepView view = viewOf(trace, index, step);
+    if (!view.computes) return analysis;
+    const Pauses pauses(trace.pauses());
+    std::vector<RankFigures> ranks;
+    for (const RankView& rank : view.ranks) {
+        if (stop.stop_requested()) return std::nullopt;
+        ranks.push_back(figuresOf(trace, view, rank, pauses, &analysis.gaps));
+    }
+    analysis.figures = figuresOf(view, std::move(ranks), step, pauses);
+    return analysis;
 }
 
 } // namespace stagecraft::traces

@@ -22,6 +22,8 @@
 #include "traces/store/trace.h"
 
 #include <array>
+#include <optional>
+#include <stop_token>
 #include <vector>
 
 namespace stagecraft::traces {
@@ -83,6 +85,15 @@ std::vector<Step> stepsOf(const Trace& trace);
 // An error names the step when it has no computing slice. Passes over the whole trace: ask for many steps at once.
 Expected<StepFigures> stepFigures(const Trace& trace, Step step);
 std::vector<StepFigures> allStepFigures(const Trace& trace); // of stepsOf(trace)
+
+class StepIndex;
+
+struct StepAnalysis {
+    std::vector<Gap> gaps;              // as gapsOf()
+    std::optional<StepFigures> figures; // as stepFigures()
+};
+// Both at once, for who works at a long step beside something else; nullopt when it was stopped.
+std::optional<StepAnalysis> analyseStep(const Trace& trace, const StepIndex& index, Step step, const std::stop_token& stop);
 
 // All idle intervals of the step by rank and time; for each rank they and the busy time tile the step's makespan.
 std::vector<Gap> gapsOf(const Trace& trace, Step step);

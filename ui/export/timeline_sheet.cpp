@@ -43,6 +43,7 @@ QFont sized(QFont font, int pixels, QFont::Weight weight = QFont::Normal)
 TimelineSheet::TimelineSheet(const std::vector<TraceSource>& sources, const ExportOptions& options)
     : options_(options), font_(sheetFont()), painter_(options.theme, font_)
 {
+    scene_.analyseAtOnce();
     scene_.setArrangement(options.arrangement);
     scene_.setSources(sources);
     const double around = 2 * kMargin + kTitleHeight + painter_.rulerHeight() + kLegendHeight + kFiguresHeight;

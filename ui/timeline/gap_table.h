@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The idle intervals and figures of the steps of one trace, kept for views that paint them again and again.
+// The idle intervals of one step, by rank and time, for views that paint and point at them again and again. A step may have
+// millions: everything here is a search.
 #pragma once
-
-#include "ui/timeline/step_table.h"
 
 #include "traces/analysis/figures.h"
 
-#include <map>
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <vector>
 
 namespace stagecraft::ui {
 
-// The gaps of one step, by rank and time.
+// What a rank was idle for, all of the step together.
+struct IdleShare {
+    traces::Rank rank{};
+    traces::GapCause cause{};
+    std::optional<traces::Stage> stage; // of the one waited for
+    traces::TimeNs time = 0;
+};
+
 class GapTable {
 public:
     GapTable() = default;
@@ -24,31 +30,40 @@ public:
     [[nodiscard]] std::span<const traces::Gap> of(traces::Rank rank) const;
     // The gap of a rank at a moment, or null.
     [[nodiscard]] const traces::Gap* at(traces::Rank rank, traces::TimeNs t) const;
+    // The first gap of a rank that begins at or after t, and the last one that ends at or before; or null.
+    [[nodiscard]] const traces::Gap* from(traces::Rank rank, traces::TimeNs t) const;
+    [[nodiscard]] const traces::Gap* until(traces::Rank rank, traces::TimeNs t) const;
+    [[nodiscard]] std::span<const IdleShare> idle() const { return idle_; } // by rank, then by the first of each
+
+    // Calls visit(gap) for each gap of a rank that touches `within` and is `least` long or longer, in the order of time.
+    // Those too short are passed over by blocks.
+    template <class Visit>
+    void forEachWide(traces::Rank rank, traces::Interval within, traces::TimeNs least, Visit&& visit) const
+    {
+        const std::span<const traces::Gap> own = of(rank);
+        const auto endsBefore = [](const traces::Gap& gap, traces::TimeNs t) { return gap.span.end < t; };
+        const auto first = std::lower_bound(own.begin(), own.end(), within.begin, endsBefore);
+        const std::size_t offset = static_cast<std::size_t>(own.data() - gaps_.data());
+        const std::size_t end = offset + own.size();
+        for (std::size_t i = offset + static_cast<std::size_t>(first - own.begin());
+             i < end && gaps_[i].span.begin <= within.end;) {
+            if (i % kLargeBlock == 0 && longestLarge_[i / kLargeBlock] < least) i += kLargeBlock;
+            else if (i % kBlock == 0 && longest_[i / kBlock] < least) i += kBlock;
+            else {
+                if (gaps_[i].span.length() >= least) visit(gaps_[i]);
+                ++i;
+            }
+        }
+    }
 
 private:
+    static constexpr std::size_t kBlock = 32;
+    static constexpr std::size_t kLargeBlock = 1024;
+
     std::vector<traces::Gap> gaps_;
-};
-
-// Works out a step when it is first asked for, and again when it has grown or is finished: by any slice while it is small,
-// by a noticeable part when it is large, so that a long step costs no more per slice than a short one. Steps with more
-// than kMostSlices are left out: they take longer than a frame, and no picture shows their gaps one by one.
-class StepAnalyses {
-public:
-    static constexpr std::size_t kMostSlices = 200'000;
-
-    const GapTable& gaps(const traces::Trace& trace, const StepTable& steps, traces::Step step);
-    const std::optional<traces::StepFigures>& figures(const traces::Trace& trace, const StepTable& steps, traces::Step step);
-
-private:
-    struct Kept {
-        StepPlace gapsAt;    // how far the step had come
-        StepPlace figuresAt;
-        GapTable gaps;
-        std::optional<traces::StepFigures> figures;
-    };
-    static bool isCurrent(const StepPlace& kept, const StepPlace& now);
-
-    std::map<traces::Step, Kept> kept_;
+    std::vector<traces::TimeNs> longest_; // by block, of whatever ranks
+    std::vector<traces::TimeNs> longestLarge_;
+    std::vector<IdleShare> idle_;
 };
 
 } // namespace stagecraft::ui

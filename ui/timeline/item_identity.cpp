@@ -17,6 +17,17 @@ bool holds(const Trace& trace, SliceRef ref)
     return index(ref.lane) < trace.laneCount() && ref.index < trace.lane(ref.lane).size();
 }
 
+// Of a rank's gaps those that a slice may bound. They lie before its end; the last slice of the step may bound any of those
+// after the slices that began before it, draining among them.
+std::span<const Gap> gapsBeside(const Trace& trace, std::span<const Gap> gaps, SliceRef slice)
+{
+    const traces::TimeNs begin = trace.slice(slice).begin;
+    const auto beginOf = [&](const Gap& gap) { return holds(trace, gap.before) ? trace.slice(gap.before).begin : begin; };
+    const auto first = std::partition_point(gaps.begin(), gaps.end(), [&](const Gap& gap) { return beginOf(gap) < begin; });
+    const auto last = std::partition_point(first, gaps.end(), [&](const Gap& gap) { return beginOf(gap) <= begin; });
+    return {first, last};
+}
+
 SliceRef anchorOf(const TimelineItem& item) { return item.kind == TimelineItem::Kind::Gap ? item.gap.before : item.slice; }
 
 } // namespace
@@ -82,7 +93,7 @@ TimelineItem ItemIdentity::find(const TimelineScene& scene) const
         } else {
             // A gap may have come apart (its transfer is told from its waiting) or have grown: the piece of the same cause
             // before the same block; the very same one where it is still there.
-            const auto gaps = scene.gaps(source, step_).of(item_.gap.rank);
+            const std::span<const Gap> gaps = gapsBeside(trace, scene.gaps(source, step_).of(item_.gap.rank), *slice);
             const auto alike = [&](const Gap& gap) { return gap.before == *slice && gap.cause == item_.gap.cause; };
             auto gap = std::find_if(gaps.begin(), gaps.end(), [&](const Gap& g) { return alike(g) && g.span.begin == item_.gap.span.begin; });
             if (gap == gaps.end()) gap = std::find_if(gaps.begin(), gaps.end(), alike);

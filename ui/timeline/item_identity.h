@@ -20,6 +20,7 @@ public:
     ItemIdentity(const TimelineScene& scene, const TimelineItem& item);
 
     [[nodiscard]] TimelineItem find(const TimelineScene& scene) const;
+    [[nodiscard]] bool isBubble() const { return item_.kind == TimelineItem::Kind::Gap; }
 
 private:
     [[nodiscard]] std::optional<traces::SliceRef> findSlice(const traces::Trace& trace, bool sameTrace) const;

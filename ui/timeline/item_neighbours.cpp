@@ -45,10 +45,10 @@ const Gap* gapBeside(const TimelineScene& scene, int source, const Lane& lane, s
     const Gap* best = nullptr;
     for (const std::size_t neighbour : {slice - 1, slice}) { // slice - 1 wraps past size() when there is none
         if (neighbour >= lane.size()) continue;
-        for (const Gap& gap : scene.gaps(source, lane.step(neighbour)).of(lane.info().rank)) {
-            if (direction == Direction::On && gap.span.begin >= from && (!best || gap.span.begin < best->span.begin)) best = &gap;
-            if (direction == Direction::Back && gap.span.end <= from && (!best || gap.span.end > best->span.end)) best = &gap;
-        }
+        const GapTable& gaps = scene.gaps(source, lane.step(neighbour));
+        const Gap* gap = direction == Direction::On ? gaps.from(lane.info().rank, from) : gaps.until(lane.info().rank, from);
+        if (!gap) continue;
+        if (!best || (direction == Direction::On ? gap->span.begin < best->span.begin : gap->span.end > best->span.end)) best = gap;
     }
     return best;
 }

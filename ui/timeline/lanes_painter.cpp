@@ -16,36 +16,30 @@ namespace stagecraft::ui {
 namespace {
 
 constexpr double kLeastBubbleStep = 100;      // pixels of a step, below which its bubbles are not asked for
-constexpr std::size_t kMostBubbleSlices = 400'000; // of all steps whose bubbles are asked for in one frame
 
-// The steps of a source whose bubbles are shown: those wide enough, within the frame's budget.
+// The steps of a source whose bubbles are shown: those wide enough.
 std::vector<traces::Step> stepsWithBubbles(const TimelineScene& scene, int source, const Segment& segment, const TimeMapping& map)
 {
     std::vector<traces::Step> steps;
-    std::size_t slices = 0;
     for (const StepPlace& place : scene.steps(source).all()) {
         if (place.span.begin >= segment.span.end || place.span.end <= segment.span.begin) continue;
         if (map.x(place.span.end + segment.shift) < map.left() || map.x(place.span.begin + segment.shift) > map.right()) continue;
         if (map.pixels(place.span.length()) < kLeastBubbleStep) continue;
-        slices += place.slices;
-        if (slices > kMostBubbleSlices) break;
         steps.push_back(place.step);
     }
     return steps;
 }
 
-void addBubbles(std::vector<Bubble>& bubbles, std::span<const traces::Gap> gaps, const Segment& segment, const TimeMapping& map,
+void addBubbles(std::vector<Bubble>& bubbles, const GapTable& gaps, traces::Rank rank, const Segment& segment, const TimeMapping& map,
                 double leastPixels)
 {
-    const traces::TimeNs begin = map.time(map.left()) - segment.shift;
-    const auto first = std::lower_bound(gaps.begin(), gaps.end(), begin,
-                                        [](const traces::Gap& gap, traces::TimeNs t) { return gap.span.end < t; });
-    for (auto gap = first; gap != gaps.end(); ++gap) {
-        const double left = map.x(gap->span.begin + segment.shift);
-        if (left > map.right()) break;
-        const double right = map.x(gap->span.end + segment.shift);
-        if (right - left >= leastPixels) bubbles.push_back({std::max(left, map.left()), std::min(right, map.right()), &*gap});
-    }
+    const traces::Interval seen{map.time(map.left()) - segment.shift, map.time(map.right()) + 1 - segment.shift};
+    const auto least = static_cast<traces::TimeNs>(leastPixels * map.nsPerPixel());
+    gaps.forEachWide(rank, seen, least, [&](const traces::Gap& gap) {
+        const double left = map.x(gap.span.begin + segment.shift);
+        const double right = map.x(gap.span.end + segment.shift);
+        if (left <= map.right() && right - left >= leastPixels) bubbles.push_back({std::max(left, map.left()), std::min(right, map.right()), &gap});
+    });
 }
 
 constexpr int kLeastBandRows = 4; // fewer are painted faster than a thread wakes up
@@ -104,7 +98,7 @@ struct LanesPainter::Band {
             if (row->laneKind == traces::LaneKind::Compute && trace.lane(row->lane).info().depth == 0)
                 for (const Shown& shown : frame.shown[static_cast<std::size_t>(row->source)])
                     for (const GapTable* gaps : shown.gaps)
-                        addBubbles(bubbles, gaps->of(row->rank), *shown.segment, frame.map, kBubblePixels * frame.ratio);
+                        addBubbles(bubbles, *gaps, row->rank, *shown.segment, frame.map, kBubblePixels * frame.ratio);
             LanePicture picture;
             picture.trace = &trace;
             picture.lane = &trace.lane(row->lane);

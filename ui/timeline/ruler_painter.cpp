@@ -74,6 +74,7 @@ QString rulerText(const TimelineScene& scene, traces::TimeNs shown)
             html += row.arg(QStringLiteral("drain"), durationText(figures->span.end - figures->steady.end));
         }
         if (figures) html += row.arg(QStringLiteral("bubble"), QString::fromStdString(traces::formatPercent(figures->bubbleMakespan)));
+        else if (scene.calculating(source, place.step)) html += row.arg(QStringLiteral("bubble"), QStringLiteral("calculating\u2026"));
         return html + QStringLiteral("</table>");
     }
     return {};

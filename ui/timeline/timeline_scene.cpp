@@ -60,7 +60,10 @@ QString sourceLabel(const TraceSource& source)
     return text;
 }
 
-TimelineScene::TimelineScene(QObject* parent) : QObject(parent) {}
+TimelineScene::TimelineScene(QObject* parent) : QObject(parent)
+{
+    connect(&analyses_, &StepAnalyses::arrived, this, &TimelineScene::analysed);
+}
 
 void TimelineScene::setSources(std::vector<TraceSource> sources, Arrangement arrangement)
 {
@@ -69,6 +72,7 @@ void TimelineScene::setSources(std::vector<TraceSource> sources, Arrangement arr
     sources_ = std::move(sources);
     states_.clear();
     states_.resize(sources_.size());
+    analyses_.keepOnly(sources_);
     arrange();
     emit sourcesChanged(); // before the axis moves: its listeners look into the sources
     if (empty()) return;
@@ -180,14 +184,17 @@ std::optional<Interval> TimelineScene::shownSpan(const TimelineItem& item) const
 
 const GapTable& TimelineScene::gaps(int source, traces::Step step) const
 {
-    const State& state = states_[static_cast<std::size_t>(source)];
-    return state.analyses.gaps(trace(source), state.steps, step);
+    return analyses_.gaps(sources_[static_cast<std::size_t>(source)], steps(source), step);
 }
 
 const std::optional<traces::StepFigures>& TimelineScene::figures(int source, traces::Step step) const
 {
-    const State& state = states_[static_cast<std::size_t>(source)];
-    return state.analyses.figures(trace(source), state.steps, step);
+    return analyses_.figures(sources_[static_cast<std::size_t>(source)], steps(source), step);
+}
+
+bool TimelineScene::calculating(int source, traces::Step step) const
+{
+    return analyses_.calculating(sources_[static_cast<std::size_t>(source)], steps(source), step);
 }
 
 } // namespace stagecraft::ui

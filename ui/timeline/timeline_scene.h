@@ -13,7 +13,7 @@
 //   MemoryPlot memory(scene);
 #pragma once
 
-#include "ui/timeline/gap_table.h"
+#include "ui/timeline/step_analyses.h"
 #include "ui/timeline/step_table.h"
 #include "ui/timeline/time_axis.h"
 #include "ui/timeline/timeline_item.h"
@@ -41,6 +41,9 @@ class TimelineScene : public QObject {
 public:
     explicit TimelineScene(QObject* parent = nullptr);
 
+    // For a picture that is drawn once: no step is analysed beside it, but whenever it is asked for.
+    void analyseAtOnce() { analyses_.setAtOnce(); }
+
     // One change with one signal: whoever hears it finds sources and arrangement that belong together.
     void setSources(std::vector<TraceSource> sources, Arrangement arrangement);
     void setSources(std::vector<TraceSource> sources) { setSources(std::move(sources), arrangement_); }
@@ -66,9 +69,13 @@ public:
     // Shown interval of an item, nullopt when its source or slice is gone.
     [[nodiscard]] std::optional<traces::Interval> shownSpan(const TimelineItem& item) const;
 
-    // Idle intervals and figures of one step, worked out when first asked for and kept until the step changes.
+    // Idle intervals and figures of one step, worked out when first asked for and kept until the step changes: of a long
+    // step beside the window, and until then there are none, or those of its state before.
     [[nodiscard]] const GapTable& gaps(int source, traces::Step step) const;
     [[nodiscard]] const std::optional<traces::StepFigures>& figures(int source, traces::Step step) const;
+
+    [[nodiscard]] bool calculating(int source, traces::Step step) const; // they are being worked out
+    [[nodiscard]] bool calculating() const { return analyses_.busy(); }  // those of any step
 
     [[nodiscard]] TimeAxis& axis() { return axis_; }
     [[nodiscard]] const TimeAxis& axis() const { return axis_; }
@@ -76,12 +83,12 @@ public:
 signals:
     void sourcesChanged(); // other sources or another arrangement
     void dataChanged();    // the same sources with more in them
+    void analysed();       // gaps and figures of a step have come, that was asked for
 
 private:
     struct State {
         StepTable steps;
         std::vector<Segment> segments;
-        mutable StepAnalyses analyses;
     };
 
     void arrange();
@@ -91,6 +98,7 @@ private:
     Arrangement arrangement_ = Arrangement::Stacked;
     int reference_ = -1;
     TimeAxis axis_;
+    mutable StepAnalyses analyses_; // what is asked for is worked out
 };
 
 } // namespace stagecraft::ui

@@ -48,6 +48,7 @@ TimelineWidget::TimelineWidget(TimelineScene& scene, QWidget* parent)
     connect(scrollBar_, &QScrollBar::valueChanged, this, &TimelineWidget::invalidate);
     connect(&scene_, &TimelineScene::sourcesChanged, this, &TimelineWidget::onSourcesChanged);
     connect(&scene_, &TimelineScene::dataChanged, this, &TimelineWidget::onDataChanged);
+    connect(&scene_, &TimelineScene::analysed, this, &TimelineWidget::onAnalysed);
     connect(&scene_.axis(), &TimeAxis::rangeChanged, this, &TimelineWidget::invalidate);
     connect(&scene_.axis(), &TimeAxis::moved, this, [this] { setFollowing(false); });
     makeSearchBar();
@@ -134,13 +135,25 @@ void TimelineWidget::findSelectionAgain()
     if (selection_.none()) return;
     const TimelineItem found = selected_.find(scene_);
     if (found.none()) {
+        const ItemIdentity gone = selected_;
         clearSelection();
+        if (gone.isBubble()) awaited_ = gone;
         return;
     }
     selection_ = found;
     selected_ = ItemIdentity(scene_, found);
     describeSelection();
     emit selectionGrew(selection_);
+}
+
+// There are bubbles now that were not known before, and among them may be the one that was selected.
+void TimelineWidget::onAnalysed()
+{
+    invalidate();
+    findSelectionAgain();
+    if (!selection_.none() || !awaited_) return;
+    const TimelineItem found = awaited_->find(scene_);
+    if (!found.none()) select(found);
 }
 
 void TimelineWidget::onDataChanged()
@@ -288,6 +301,7 @@ void TimelineWidget::select(const TimelineItem& item)
     if (item == selection_) return;
     selection_ = item;
     selected_ = ItemIdentity(scene_, item);
+    awaited_.reset();
     if (!item.none()) scrollTo(item);
     describeSelection();
     invalidate();

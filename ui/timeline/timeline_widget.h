@@ -120,6 +120,7 @@ private:
     void invalidate();
     void onDataChanged();
     void onSourcesChanged();
+    void onAnalysed();
     void hoverAt(QPointF pos);
     void findSelectionAgain();
     void describeSelection();
@@ -154,6 +155,7 @@ private:
     FoldedRanks folded_;
     TimelineItem selection_;
     ItemIdentity selected_; // what selection_ is, to find it again
+    std::optional<ItemIdentity> awaited_; // a bubble that was selected in a step of which no bubbles are known yet
     TimelineItem hovered_;
     std::optional<traces::Interval> measurement_;
     std::optional<traces::TimeNs> otherHover_; // cursor of another view

@@ -40,6 +40,7 @@ FiguresPanel::FiguresPanel(Workbench& workbench, QWidget* parent)
     stepLabel->setBuddy(step_);
     describe(*step_, tr("Step"), tr("The step whose figures are shown, of the trace beside the simulated one; selecting a block chooses its step."));
     connect(step_, &QSpinBox::valueChanged, this, &FiguresPanel::refresh);
+    connect(&workbench_.scene(), &TimelineScene::analysed, this, &FiguresPanel::refresh);
 
     connect(grid_, &FigureGrid::lineFocused, this, [this](QWidget* line) { ensureWidgetVisible(line); });
 
@@ -109,23 +110,10 @@ FiguresPanel::Found FiguresPanel::figuresOf(int source, const StepPlace& place)
     if (!place.finished)
         return {nullptr, shown.growing ? tr("Step %1 is still running; its figures come when it has ended.").arg(place.step.value)
                                        : tr("Step %1 was not finished, so it has no figures.").arg(place.step.value)};
-    if (place.slices <= StepAnalyses::kMostSlices) {
-        const std::optional<traces::StepFigures>& figures = scene.figures(source, place.step);
-        return figures ? Found{&*figures, {}} : Found{nullptr, tr("Step %1 has no computing block.").arg(place.step.value)};
-    }
-    const QString size = tr("Step %1 has %L2 blocks").arg(place.step.value).arg(place.slices);
-    if (shown.growing) return {nullptr, tr("%1: its figures come when the run has ended.").arg(size)}; // what grows cannot be read beside
-    if (large_.trace.lock() != shown.trace || large_.step != place.step) {
-        large_ = {shown.trace, place.step, false, std::nullopt};
-        job_.start([trace = shown.trace, step = place.step](JobControl&) { return traces::stepFigures(*trace, step); },
-                   [this](traces::Expected<traces::StepFigures> figures) {
-                       large_.done = true;
-                       if (figures.ok()) large_.figures = std::move(figures).value();
-                       refresh();
-                   });
-    }
-    if (large_.figures) return {&*large_.figures, {}};
-    return {nullptr, large_.done ? tr("%1, but none that computes.").arg(size) : tr("%1: its figures are being worked out\u2026").arg(size)};
+    if (const std::optional<traces::StepFigures>& figures = scene.figures(source, place.step)) return {&*figures, {}};
+    if (scene.calculating(source, place.step))
+        return {nullptr, tr("Step %1 has %L2 blocks: calculating its figures\u2026").arg(place.step.value).arg(place.slices)};
+    return {nullptr, tr("Step %1 has no computing block.").arg(place.step.value)};
 }
 
 const std::optional<PlanFacts>& FiguresPanel::factsOfOther(int source)
@@ -183,7 +171,7 @@ void FiguresPanel::refresh()
 
     const traces::StepFigures* ofRanks = input.other ? input.other : input.simulated;
     const std::optional<int> ranksSource = input.other ? source : workbench_.simulatedSource();
-    ranks_->setFigures(ofRanks, ofRanks && ranksSource ? scene.gaps(*ranksSource, ofRanks->step).all() : std::span<const traces::Gap>());
+    ranks_->setFigures(ofRanks, ofRanks && ranksSource ? scene.gaps(*ranksSource, ofRanks->step).idle() : std::span<const IdleShare>());
     ranksTitle_->setText(input.other ? tr("Ranks, step %1, %2").arg(step->value).arg(QString(otherName).replace('\n', ' ')) : tr("Ranks, simulated"));
     ranksTitle_->setVisible(ofRanks != nullptr);
     ranksTable_->setVisible(ofRanks != nullptr);

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The numbers of a step: each figure with its formula, by theory, simulated and measured; and under them the ranks. Steps
-// too large to be worked out within a frame are worked out beside the window.
+// The numbers of a step: each figure with its formula, by theory, simulated and measured; and under them the ranks. Those of
+// a long step come when the scene has worked them out.
 #pragma once
 
-#include "ui/bridge/background_job.h"
 #include "ui/window/figure_rows.h"
-
-#include "traces/base/expected.h"
 
 #include <QScrollArea>
 
@@ -57,19 +54,10 @@ private:
     RankFiguresModel* ranks_;
     InlineNote* note_; // what is missing, and why
 
-    // The last step that was too large for a frame.
-    struct Large {
-        std::weak_ptr<const traces::Trace> trace;
-        traces::Step step{};
-        bool done = false;
-        std::optional<traces::StepFigures> figures; // nullopt: being worked out, or there are none
-    };
-    Large large_;
     // What the other trace says of its plan, read once.
     std::weak_ptr<const traces::Trace> factsTrace_;
     std::string factsJson_;
     std::optional<PlanFacts> facts_;
-    BackgroundJob<traces::Expected<traces::StepFigures>> job_; // last: it ends before what it writes to
 };
 
 } // namespace stagecraft::ui

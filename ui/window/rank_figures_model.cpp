@@ -5,7 +5,7 @@
 #include "ui/timeline/lane_picture.h"
 
 #include <algorithm>
-#include <map>
+#include <tuple>
 
 namespace stagecraft::ui {
 
@@ -21,24 +21,22 @@ QString textOf(traces::GapCause cause, std::optional<traces::Stage> stage, QStri
 
 } // namespace
 
-std::vector<RankFiguresModel::Idle> RankFiguresModel::idleOf(const traces::RankFigures& rank, std::span<const traces::Gap> gaps)
+std::vector<IdleShare> RankFiguresModel::idleOf(const traces::RankFigures& rank, std::span<const IdleShare> shares)
 {
-    std::map<std::pair<traces::GapCause, std::optional<traces::Stage>>, traces::TimeNs> sums;
-    for (const traces::Gap& gap : gaps) {
-        if (gap.rank != rank.rank) continue;
-        const bool byStage = gap.cause == traces::GapCause::WaitForStage || gap.cause == traces::GapCause::Transfer;
-        sums[{gap.cause, byStage ? std::optional(gap.stage) : std::nullopt}] += gap.span.length();
-    }
-    if (sums.empty())
-        for (std::size_t cause = 0; cause < traces::kGapCauseCount; ++cause) sums[{static_cast<traces::GapCause>(cause), std::nullopt}] = rank.idleByCause[cause];
-    std::vector<Idle> idle;
-    for (const auto& [key, time] : sums)
-        if (time > 0) idle.push_back({key.first, key.second, time});
-    std::stable_sort(idle.begin(), idle.end(), [](const Idle& a, const Idle& b) { return a.time > b.time; });
+    std::vector<IdleShare> idle;
+    for (const IdleShare& share : shares)
+        if (share.rank == rank.rank) idle.push_back(share);
+    if (idle.empty())
+        for (std::size_t cause = 0; cause < traces::kGapCauseCount; ++cause)
+            if (const traces::TimeNs time = rank.idleByCause[cause]; time > 0)
+                idle.push_back({rank.rank, static_cast<traces::GapCause>(cause), std::nullopt, time});
+    std::stable_sort(idle.begin(), idle.end(), [](const IdleShare& a, const IdleShare& b) {
+        return a.time != b.time ? a.time > b.time : std::tie(a.cause, a.stage) < std::tie(b.cause, b.stage);
+    });
     return idle;
 }
 
-void RankFiguresModel::setFigures(const traces::StepFigures* figures, std::span<const traces::Gap> gaps)
+void RankFiguresModel::setFigures(const traces::StepFigures* figures, std::span<const IdleShare> shares)
 {
     const std::size_t rows = figures ? figures->ranks.size() : 0;
     const bool sameRows = rows == ranks_.size();
@@ -46,7 +44,7 @@ void RankFiguresModel::setFigures(const traces::StepFigures* figures, std::span<
     ranks_ = figures ? figures->ranks : std::vector<traces::RankFigures>{};
     makespan_ = figures ? figures->makespan : 0;
     idle_.clear();
-    for (const traces::RankFigures& rank : ranks_) idle_.push_back(idleOf(rank, gaps));
+    for (const traces::RankFigures& rank : ranks_) idle_.push_back(idleOf(rank, shares));
     if (!sameRows) endResetModel();
     else if (rows > 0) emit dataChanged(index(0, 0), index(static_cast<int>(rows) - 1, ColumnCount - 1));
 }
@@ -62,7 +60,7 @@ QVariant RankFiguresModel::data(const QModelIndex& index, int role) const
         return QVariant((index.column() == Cause ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
     if (role == Qt::ToolTipRole) {
         QString tip = tr("Rank %1: busy %2, idle %3").arg(rank.rank.value).arg(toQt(formatDuration(rank.busy)), toQt(formatDuration(rank.idle)));
-        for (const Idle& idle : idle_[static_cast<std::size_t>(index.row())])
+        for (const IdleShare& idle : idle_[static_cast<std::size_t>(index.row())])
             tip += QStringLiteral("\n%1: %2").arg(textOf(idle.cause, idle.stage, causeText), toQt(formatDuration(idle.time)));
         return tip;
     }
@@ -74,7 +72,7 @@ QVariant RankFiguresModel::data(const QModelIndex& index, int role) const
     case Activations: return QString::number(rank.peakActivations, 'g', 4);
     case Memory: return rank.peakMemory > 0 ? toQt(traces::formatSize(rank.peakMemory)) : QStringLiteral("–");
     case Cause: {
-        const std::vector<Idle>& idle = idle_[static_cast<std::size_t>(index.row())];
+        const std::vector<IdleShare>& idle = idle_[static_cast<std::size_t>(index.row())];
         return idle.empty() ? QStringLiteral("\u2013") : textOf(idle.front().cause, idle.front().stage, shortCauseText);
     }
     default: return {};

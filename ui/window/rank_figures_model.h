@@ -3,6 +3,8 @@
 // The figures of each rank of a step as a table.
 #pragma once
 
+#include "ui/timeline/gap_table.h"
+
 #include "traces/analysis/figures.h"
 
 #include <QAbstractTableModel>
@@ -19,8 +21,8 @@ public:
     enum Column { RankColumn, Busy, Activations, Memory, Cause, ColumnCount };
     using QAbstractTableModel::QAbstractTableModel;
 
-    // Null: none. The gaps tell which stage was waited for; without them only the kind of the cause is known.
-    void setFigures(const traces::StepFigures* figures, std::span<const traces::Gap> gaps = {});
+    // Null: none. GapTable::idle() tells which stage was waited for; without it only the kind of the cause is known.
+    void setFigures(const traces::StepFigures* figures, std::span<const IdleShare> shares = {});
 
     int rowCount(const QModelIndex& parent = {}) const override;
     int columnCount(const QModelIndex& parent = {}) const override;
@@ -28,15 +30,10 @@ public:
     QVariant headerData(int section, Qt::Orientation orientation, int role = Qt::DisplayRole) const override;
 
 private:
-    struct Idle {
-        traces::GapCause cause{};
-        std::optional<traces::Stage> stage; // of the one waited for
-        traces::TimeNs time = 0;
-    };
-    [[nodiscard]] static std::vector<Idle> idleOf(const traces::RankFigures& rank, std::span<const traces::Gap> gaps);
+    [[nodiscard]] static std::vector<IdleShare> idleOf(const traces::RankFigures& rank, std::span<const IdleShare> shares);
 
     std::vector<traces::RankFigures> ranks_;
-    std::vector<std::vector<Idle>> idle_; // by row, the longest first
+    std::vector<std::vector<IdleShare>> idle_; // by row, the longest first
     traces::TimeNs makespan_ = 0;
 };
 

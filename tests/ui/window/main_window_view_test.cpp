@@ -4,6 +4,7 @@
 #include "tests/ui/window/main_window_fixture.h"
 
 #include "ui/timeline/timeline_widget.h"
+#include "ui/window/figures_panel.h"
 
 #include <QApplication>
 #include <QComboBox>
@@ -175,6 +176,26 @@ TEST_F(MainWindowTest, SearchesTheTimelineFromAnywhere)
     ASSERT_EQ(window->timeline().selection().kind, TimelineItem::Kind::Slice);
     press(window->actions().findPrevious);
     EXPECT_EQ(the<QLabel>("searchResult").text(), "1 of 1");
+}
+
+TEST_F(MainWindowTest, SaysThatTheFiguresOfALongStepAreBeingCalculated)
+{
+    openPlan("hello", "hello");
+    traces::Trace trace;
+    trace.info.label = traces::TraceLabel::Imported;
+    const traces::LaneId lane = trace.addLane({.rank = traces::Rank{0}, .kind = traces::LaneKind::Compute, .depth = 0, .name = {}});
+    for (int i = 0; i < static_cast<int>(StepAnalyses::kDirectSlices) + 1; ++i)
+        trace.append(lane, {.begin = 2000LL * i, .end = 2000LL * i + 1000, .action = traces::forward(traces::Stage{0}, traces::MicroBatch{i}), .step = {}, .text = {}});
+    trace.addStep({.step = traces::Step{0}, .span = trace.extent(), .loss = {}});
+    ASSERT_TRUE(window->workbench().showTrace(std::move(trace), "long.strace").ok());
+    auto& note = the<QLabel>("figuresNote");
+    EXPECT_FALSE(note.isHidden());
+    EXPECT_TRUE(note.text().contains("calculating")) << note.text().toStdString();
+    ASSERT_TRUE(QTest::qWaitFor([&] { return !window->workbench().scene().calculating(); }));
+    EXPECT_FALSE(note.text().contains("calculating"));
+    EXPECT_TRUE(window->workbench().scene().figures(0, traces::Step{0}));
+    const auto& rows = window->figures().rows();
+    EXPECT_TRUE(std::any_of(rows.begin(), rows.end(), [](const FigureRow& row) { return !row.other.isEmpty(); }));
 }
 
 } // namespace
