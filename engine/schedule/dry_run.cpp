@@ -16,10 +16,10 @@ std::optional<Action> counterpart(const Action& action)
     const Stage before{action.stage().value - 1};
     const Stage after{action.stage().value + 1};
     switch (action.kind()) {
-    case ActionKind::SendForward: return makeAction(ActionKind::RecvForward, after, action.microbatch());
-    case ActionKind::RecvForward: return makeAction(ActionKind::SendForward, before, action.microbatch());
-    case ActionKind::SendBackward: return makeAction(ActionKind::RecvBackward, before, action.microbatch());
-    case ActionKind::RecvBackward: return makeAction(ActionKind::SendBackward, after, action.microbatch());
+    case ActionKind::SendForward: return makeAction(ActionKind::RecvForward, after, action.microbatch(), action.work.flow);
+    case ActionKind::RecvForward: return makeAction(ActionKind::SendForward, before, action.microbatch(), action.work.flow);
+    case ActionKind::SendBackward: return makeAction(ActionKind::RecvBackward, before, action.microbatch(), action.work.flow);
+    case ActionKind::RecvBackward: return makeAction(ActionKind::SendBackward, after, action.microbatch(), action.work.flow);
     default: return std::nullopt;
     }
 }
@@ -47,7 +47,7 @@ Milestone milestoneOf(const Action& action)
 
 std::string milestoneText(const Milestone& milestone)
 {
-    return toText(traces::makeAction(kindThatReaches(milestone.fact), milestone.stage, milestone.microbatch));
+    return toText(traces::makeAction(kindThatReaches(milestone.fact), milestone.stage, milestone.microbatch, milestone.flow));
 }
 
 DryRun::DryRun(const Schedule& schedule, SendMode send)
@@ -73,7 +73,7 @@ std::optional<DryRun::Obstacle> DryRun::rendezvousObstacle(std::size_t rank) con
     if (!other) return obstacle(rank);
     if (action.kind() == ActionKind::SendForward || action.kind() == ActionKind::SendBackward)
         if (std::optional<Obstacle> own = obstacle(rank)) return own;
-    const Rank peer = schedule_.stageToRank[index(other->stage())];
+    const Rank peer = schedule_.rankOf(other->work.flow, other->stage());
     if (!done(index(peer)) && next(index(peer)) == *other) return std::nullopt;
     return Obstacle{milestoneOf(*other), peer};
 }
@@ -139,7 +139,7 @@ void DryRun::executeRendezvous(const std::function<void(Rank, const Action&)>& e
             if (rendezvousObstacle(rank)) continue;
             const std::optional<Action> other = counterpart(next(rank));
             if (other) {
-                const std::size_t peer = index(schedule_.stageToRank[index(other->stage())]);
+                const std::size_t peer = index(schedule_.rankOf(other->work.flow, other->stage()));
                 // the sender's side first: the receipt rests on it
                 const bool sends =
                     next(rank).kind() == ActionKind::SendForward || next(rank).kind() == ActionKind::SendBackward;

@@ -37,7 +37,10 @@ Generator zbV();
 Generator vHalf();
 Generator vMin();
 Generator oneFOneBV();
+Generator dualPipe();
 Generator dualPipeV();
+Generator chimera();
+Generator seq1F1B();
 Generator forwardOnly();
 
 // All of them, in the order of the command line contract.

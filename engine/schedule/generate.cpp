@@ -31,7 +31,8 @@ Expected<void> checkRanges(const ScheduleRequest& r)
     if (r.ranks < 1 || r.ranks > kMaxStages) return outside("ranks", r.ranks, kMaxStages);
     if (r.chunks < 1 || r.chunks > kMaxStages / r.ranks)
         return outside("chunks per rank", r.chunks, kMaxStages / r.ranks);
-    const long long most = kMaxActions / (2LL * r.ranks * r.chunks);
+    if (r.slices < 1 || r.slices > kMaxSlices) return outside("slices of a sequence", r.slices, kMaxSlices);
+    const long long most = kMaxActions / (2LL * r.ranks * r.chunks * r.slices);
     if (r.microbatches < 1 || r.microbatches > most) return outside("micro-batches", r.microbatches, most);
     return {};
 }
@@ -71,7 +72,10 @@ const std::vector<Generator>& generators()
         vHalf(),
         vMin(),
         oneFOneBV(),
+        dualPipe(),
         dualPipeV(),
+        chimera(),
+        seq1F1B(),
         forwardOnly(),
     };
     return all;
@@ -100,6 +104,9 @@ Expected<void> checkRequest(const ScheduleRequest& request)
     if (!known) return Error{fmt::format("schedule \"{}\" is unknown; known are {}", request.name, knownNames())};
     if (Expected<void> ranges = checkRanges(request); !ranges.ok()) return ranges;
     if (Expected<void> chunks = checkChunks(request, known->family); !chunks.ok()) return chunks;
+    if (request.slices > 1 && !known->family.cutsSequences)
+        return Error{fmt::format("schedule {}: {} slices of a sequence are not allowed, it takes sequences whole; use 1 slice, or seq1f1b",
+                                 request.name, request.slices)};
     return known->check ? known->check(request) : Expected<void>{};
 }
 
@@ -130,6 +137,7 @@ std::vector<Rank> wavePlacement(int ranks, int chunks)
 Schedule emptySchedule(const ScheduleRequest& request, std::vector<Rank> placement, std::size_t perRank)
 {
     Schedule schedule{request.name, request.ranks, request.chunks, request.microbatches, std::move(placement), {}};
+    schedule.slices = request.slices;
     schedule.order.resize(static_cast<std::size_t>(request.ranks));
     for (std::vector<Action>& list : schedule.order) list.reserve(perRank);
     return schedule;
@@ -138,6 +146,11 @@ Schedule emptySchedule(const ScheduleRequest& request, std::vector<Rank> placeme
 Schedule emptySchedule(const ScheduleRequest& request, std::size_t perRank)
 {
     return emptySchedule(request, loopPlacement(request.ranks, request.chunks), perRank);
+}
+
+std::vector<Flow> Schedule::flows() const
+{
+    return twoDirections() ? std::vector{Flow::Down, Flow::Up} : std::vector{Flow::Single};
 }
 
 std::size_t Schedule::actionCount() const

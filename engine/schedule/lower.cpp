@@ -23,11 +23,11 @@ std::optional<Handoff> handoffOf(const Schedule& schedule, const traces::Work& w
     if (!ahead && work.kind != ActionKind::Backward && work.kind != ActionKind::InputGrad) return std::nullopt;
     const Stage neighbour{work.stage.value + (ahead ? 1 : -1)};
     if (neighbour.value < 0 || neighbour.value >= schedule.stages()) return std::nullopt;
-    const Rank to = schedule.stageToRank[index(neighbour)];
-    if (to == schedule.stageToRank[index(work.stage)]) return std::nullopt;
+    const Rank to = schedule.rankOf(work.flow, neighbour);
+    if (to == schedule.rankOf(work.flow, work.stage)) return std::nullopt;
     return Handoff{
-        traces::makeAction(ahead ? ActionKind::SendForward : ActionKind::SendBackward, work.stage, work.microbatch),
-        traces::makeAction(ahead ? ActionKind::RecvForward : ActionKind::RecvBackward, neighbour, work.microbatch), to};
+        traces::makeAction(ahead ? ActionKind::SendForward : ActionKind::SendBackward, work.stage, work.microbatch, work.flow),
+        traces::makeAction(ahead ? ActionKind::RecvForward : ActionKind::RecvBackward, neighbour, work.microbatch, work.flow), to};
 }
 
 } // namespace

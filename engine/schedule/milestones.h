@@ -5,15 +5,18 @@
 //
 //   for (const Milestone& need : needsOf(shape, work)) ready = ready && reached[slot(shape, need)];
 //
-// Rules (validate.h tells them for a user):
+// Rules (validate.h tells them for a user); every direction of a two-direction schedule is a pipeline of its own:
 //   F(s,i)  needs the activation of stage s-1: its forward, or with communication its receipt if that is another rank
 //   B, I    need their own forward, and the gradient of stage s+1 in the same way
 //   W       needs its own input gradient
 //   SEND    needs what it sends; RECV needs the SEND of the other side
+// With sequences cut into slices (Seq1F1B, arXiv 2406.03488), attention reads the keys and values of the slices before:
+//   F       needs the forward of the slice before; B, I need the backward of the slice behind, which gives their gradients
 #pragma once
 
 #include "engine/schedule/schedule.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <optional>
@@ -25,40 +28,48 @@ inline constexpr std::size_t kFactCount = 6;
 
 struct Milestone {
     Fact fact = Fact::ForwardDone;
+    Flow flow = Flow::Single;
     Stage stage{};
     MicroBatch microbatch{};
 
     bool operator==(const Milestone&) const = default;
 };
+static_assert(sizeof(Milestone) == 8);
 
 // What the rules need to know of a schedule; cheap to copy.
 struct ScheduleShape {
-    const Rank* stageToRank = nullptr;
+    const Rank* stageToRank = nullptr;   // of the single direction, or of the one that runs down
+    const Rank* upStageToRank = nullptr; // of the other
     std::int32_t stages = 0;
-    std::int32_t microbatches = 0;
+    std::int32_t slices = 1;
     bool communicates = false; // has SEND and RECV actions of its own
-
     // One stage's row of slots: an odd number of groups of four, which are a cache line in the simulator. The ranks take turns on
     // rows next to each other, and rows as long as a power of two would share few lines of the cache.
     std::size_t stageSlots = 0;
-    std::size_t factSlots = 0; // of all stages
+    std::size_t flowSlots = 0; // of all stages
+    std::size_t factSlots = 0; // of all directions
 
     explicit ScheduleShape(const Schedule& schedule, bool withCommunication)
-        : stageToRank(schedule.stageToRank.data()), stages(schedule.stages()), microbatches(schedule.microbatches),
-          communicates(withCommunication), stageSlots((((static_cast<std::size_t>(microbatches) + 3) / 4) | 1) * 4),
-          factSlots(static_cast<std::size_t>(stages) * stageSlots)
+        : stageToRank(schedule.stageToRank.data()),
+          upStageToRank(schedule.twoDirections() ? schedule.upStageToRank.data() : nullptr), stages(schedule.stages()),
+          slices(schedule.slices), communicates(withCommunication)
     {
+        const auto units = static_cast<std::size_t>(std::max(schedule.units(Flow::Down), schedule.units(Flow::Up)));
+        stageSlots = (((units + 3) / 4) | 1) * 4;
+        flowSlots = static_cast<std::size_t>(stages) * stageSlots;
+        factSlots = flowSlots * (schedule.twoDirections() ? 2 : 1);
     }
-    [[nodiscard]] bool sameRank(Stage a, Stage b) const { return stageToRank[index(a)] == stageToRank[index(b)]; }
+    [[nodiscard]] Rank rank(Flow flow, Stage stage) const { return (flow == Flow::Up ? upStageToRank : stageToRank)[index(stage)]; }
+    [[nodiscard]] bool sameRank(Flow flow, Stage a, Stage b) const { return rank(flow, a) == rank(flow, b); }
 };
 
 inline std::size_t slot(const ScheduleShape& shape, const Milestone& m)
 {
-    return static_cast<std::size_t>(m.fact) * shape.factSlots + static_cast<std::size_t>(m.stage.value) * shape.stageSlots +
-           index(m.microbatch);
+    return static_cast<std::size_t>(m.fact) * shape.factSlots + (m.flow == Flow::Up ? shape.flowSlots : 0) +
+           static_cast<std::size_t>(m.stage.value) * shape.stageSlots + index(m.microbatch);
 }
 
-// At most two milestones; an array that is returned by value, because these rules are the simulator's innermost loop.
+// At most three milestones; an array that is returned by value, because these rules are the simulator's innermost loop.
 class MilestoneList {
 public:
     void add(Milestone milestone) { items_[count_++] = milestone; }
@@ -66,12 +77,13 @@ public:
     [[nodiscard]] const Milestone* end() const { return items_.data() + count_; }
 
 private:
-    std::array<Milestone, 2> items_{};
+    std::array<Milestone, 3> items_{};
     std::size_t count_ = 0;
 };
 
 inline MilestoneList needsOf(const ScheduleShape& shape, const traces::Work& work)
 {
+    const Flow flow = work.flow;
     const Stage s = work.stage;
     const Stage before{s.value - 1};
     const Stage after{s.value + 1};
@@ -79,22 +91,25 @@ inline MilestoneList needsOf(const ScheduleShape& shape, const traces::Work& wor
     MilestoneList needs;
     switch (work.kind) {
     case ActionKind::Forward:
+        if (shape.slices > 1 && i.value % shape.slices != 0) needs.add({Fact::ForwardDone, flow, s, MicroBatch{i.value - 1}});
         if (s.value == 0) break;
-        if (shape.communicates && !shape.sameRank(before, s)) needs.add({Fact::ForwardArrived, s, i});
-        else needs.add({Fact::ForwardDone, before, i});
+        if (shape.communicates && !shape.sameRank(flow, before, s)) needs.add({Fact::ForwardArrived, flow, s, i});
+        else needs.add({Fact::ForwardDone, flow, before, i});
         break;
     case ActionKind::Backward:
     case ActionKind::InputGrad:
-        needs.add({Fact::ForwardDone, s, i});
+        needs.add({Fact::ForwardDone, flow, s, i});
+        if (shape.slices > 1 && i.value % shape.slices != shape.slices - 1)
+            needs.add({Fact::BackwardDone, flow, s, MicroBatch{i.value + 1}});
         if (s.value + 1 == shape.stages) break;
-        if (shape.communicates && !shape.sameRank(after, s)) needs.add({Fact::BackwardArrived, s, i});
-        else needs.add({Fact::BackwardDone, after, i});
+        if (shape.communicates && !shape.sameRank(flow, after, s)) needs.add({Fact::BackwardArrived, flow, s, i});
+        else needs.add({Fact::BackwardDone, flow, after, i});
         break;
-    case ActionKind::WeightGrad: needs.add({Fact::BackwardDone, s, i}); break;
-    case ActionKind::SendForward: needs.add({Fact::ForwardDone, s, i}); break;
-    case ActionKind::SendBackward: needs.add({Fact::BackwardDone, s, i}); break;
-    case ActionKind::RecvForward: needs.add({Fact::ForwardSent, before, i}); break;
-    case ActionKind::RecvBackward: needs.add({Fact::BackwardSent, after, i}); break;
+    case ActionKind::WeightGrad: needs.add({Fact::BackwardDone, flow, s, i}); break;
+    case ActionKind::SendForward: needs.add({Fact::ForwardDone, flow, s, i}); break;
+    case ActionKind::SendBackward: needs.add({Fact::BackwardDone, flow, s, i}); break;
+    case ActionKind::RecvForward: needs.add({Fact::ForwardSent, flow, before, i}); break;
+    case ActionKind::RecvBackward: needs.add({Fact::BackwardSent, flow, after, i}); break;
     default: break;
     }
     return needs;
@@ -103,13 +118,13 @@ inline MilestoneList needsOf(const ScheduleShape& shape, const traces::Work& wor
 inline std::optional<Milestone> gainOf(const traces::Work& work)
 {
     switch (work.kind) {
-    case ActionKind::Forward: return Milestone{Fact::ForwardDone, work.stage, work.microbatch};
+    case ActionKind::Forward: return Milestone{Fact::ForwardDone, work.flow, work.stage, work.microbatch};
     case ActionKind::Backward:
-    case ActionKind::InputGrad: return Milestone{Fact::BackwardDone, work.stage, work.microbatch};
-    case ActionKind::SendForward: return Milestone{Fact::ForwardSent, work.stage, work.microbatch};
-    case ActionKind::SendBackward: return Milestone{Fact::BackwardSent, work.stage, work.microbatch};
-    case ActionKind::RecvForward: return Milestone{Fact::ForwardArrived, work.stage, work.microbatch};
-    case ActionKind::RecvBackward: return Milestone{Fact::BackwardArrived, work.stage, work.microbatch};
+    case ActionKind::InputGrad: return Milestone{Fact::BackwardDone, work.flow, work.stage, work.microbatch};
+    case ActionKind::SendForward: return Milestone{Fact::ForwardSent, work.flow, work.stage, work.microbatch};
+    case ActionKind::SendBackward: return Milestone{Fact::BackwardSent, work.flow, work.stage, work.microbatch};
+    case ActionKind::RecvForward: return Milestone{Fact::ForwardArrived, work.flow, work.stage, work.microbatch};
+    case ActionKind::RecvBackward: return Milestone{Fact::BackwardArrived, work.flow, work.stage, work.microbatch};
     default: return std::nullopt;
     }
 }
@@ -129,7 +144,7 @@ void forEachWork(const Action& action, Visit&& visit)
 }
 
 // The rank that can bring a milestone about: for a receipt the receiving rank, else that of the stage.
-inline Rank rankOf(const ScheduleShape& shape, const Milestone& m) { return shape.stageToRank[index(m.stage)]; }
+inline Rank rankOf(const ScheduleShape& shape, const Milestone& m) { return shape.rank(m.flow, m.stage); }
 
 // "0F1": the action whose end is the milestone (a backward may also be an input gradient).
 std::string milestoneText(const Milestone& milestone);

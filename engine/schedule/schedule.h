@@ -24,6 +24,7 @@ using traces::Action;
 using traces::ActionKind;
 using traces::Error;
 using traces::Expected;
+using traces::Flow;
 using traces::MicroBatch;
 using traces::Rank;
 using traces::Stage;
@@ -33,10 +34,24 @@ struct Schedule {
     int ranks = 0;
     int chunks = 1; // stages of one rank (v)
     int microbatches = 0;
-    std::vector<Rank> stageToRank; // one entry per global stage
+    std::vector<Rank> stageToRank; // one entry per global stage; of two directions, the one that runs down
     std::vector<std::vector<Action>> order; // [rank][position]
+    int slices = 1; // of a sequence: slice k of micro-batch i is numbered i * slices + k in actions
+    // Two directions (DualPipe, Chimera): every rank holds stages of both, and each numbers its own micro-batches from 0.
+    std::vector<Rank> upStageToRank = {}; // empty where there is one direction
+    int upMicrobatches = 0;          // of all micro-batches, those that go up
 
     [[nodiscard]] int stages() const { return static_cast<int>(stageToRank.size()); }
+    [[nodiscard]] bool twoDirections() const { return !upStageToRank.empty(); }
+    [[nodiscard]] bool has(Flow flow) const { return twoDirections() == (flow != Flow::Single); }
+    [[nodiscard]] Rank rankOf(Flow flow, Stage stage) const { return (flow == Flow::Up ? upStageToRank : stageToRank)[index(stage)]; }
+    // How many numbers an action of that direction may have as its micro-batch.
+    [[nodiscard]] int units(Flow flow) const
+    {
+        return (flow == Flow::Up ? upMicrobatches : microbatches - upMicrobatches) * slices;
+    }
+    // The directions that there are, for loops over all stages.
+    [[nodiscard]] std::vector<Flow> flows() const;
     [[nodiscard]] std::size_t actionCount() const;
     bool operator==(const Schedule&) const = default;
 };
@@ -72,6 +87,7 @@ struct ScheduleFamily {
     int maxChunks = 1;
     std::vector<ForeignName> elsewhere = {};
     bool plansByCosts = false; // goes by the costs and the memory limit of a request; the others leave them alone
+    bool cutsSequences = false; // takes more than one slice
 };
 
 // The schedules that generate() knows, in the order of the command line contract.
@@ -81,6 +97,7 @@ const ScheduleFamily* findFamily(std::string_view name);
 // Limits of every request: ranks, chunks and micro-batches at least 1, stages at most kMaxStages and actions at most
 // kMaxActions, so that a typing error does not take the machine's memory.
 inline constexpr int kMaxStages = 16384;
+inline constexpr int kMaxSlices = 1024; // of a sequence
 inline constexpr long long kMaxActions = 20'000'000;
 
 // An error names the schedule, the value that it cannot take, why, and the nearest value that it can.
@@ -97,7 +114,7 @@ std::vector<Rank> wavePlacement(int ranks, int chunks);
 std::string toText(const Schedule& schedule);
 
 // Reads the text form. Ranks are the lines; stages and micro-batches follow from the actions, and a stage lies on the rank
-// where it first appears.
+// where it first appears. A comment line "# slices K" says that sequences are cut into K slices.
 // Errors name line, cell and what was expected. The result may still be illegal: see validate.h.
 Expected<Schedule> parseSchedule(std::string_view text, std::string name = "custom");
 

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 
 namespace stagecraft::engine {
 namespace {
@@ -28,49 +30,105 @@ Expected<std::vector<Action>> parseLine(std::string_view line, std::size_t numbe
     return list;
 }
 
-// Stage-to-rank map and counts follow from the actions.
+// What the actions of one direction say of it.
+struct FlowExtent {
+    std::int32_t lastStage = -1;
+    std::int32_t lastUnit = -1;
+
+    void add(const traces::Work& work)
+    {
+        lastStage = std::max<std::int32_t>(lastStage, work.stage.value);
+        lastUnit = std::max(lastUnit, work.microbatch.value);
+    }
+    [[nodiscard]] bool used() const { return lastStage >= 0; }
+};
+
+template <class Visit>
+void forEachWorkOf(const Schedule& schedule, Visit&& visit)
+{
+    for (std::size_t r = 0; r < schedule.order.size(); ++r)
+        for (const Action& action : schedule.order[r]) {
+            visit(Rank{r}, action.work);
+            if (action.kind() == ActionKind::Overlap) visit(Rank{r}, action.partner);
+        }
+}
+
+// Where each stage of the direction first appears; an action on another rank is a fault that validate() names.
+Expected<std::vector<Rank>> derivePlacement(const Schedule& schedule, Flow flow, std::int32_t lastStage)
+{
+    const Rank nowhere{-1};
+    std::vector<Rank> placement(static_cast<std::size_t>(lastStage) + 1, nowhere);
+    forEachWorkOf(schedule, [&](Rank r, const traces::Work& work) {
+        if (work.flow != flow) return;
+        Rank& rank = placement[index(work.stage)];
+        if (rank == nowhere) rank = r;
+    });
+    const auto gap = std::find(placement.begin(), placement.end(), nowhere);
+    if (gap != placement.end())
+        return Error{fmt::format("stage {}{} has no action, but stage {} has; stages count from 0 without gaps", gap - placement.begin(),
+                                 flow == Flow::Single ? "" : flow == Flow::Up ? " of direction u" : " of direction d", lastStage)};
+    return placement;
+}
+
+int mostStagesOfARank(const Schedule& schedule, const std::vector<Rank>& placement)
+{
+    std::vector<int> perRank(schedule.order.size(), 0);
+    for (const Rank rank : placement) ++perRank[index(rank)];
+    return std::max(1, *std::max_element(perRank.begin(), perRank.end()));
+}
+
+// Placement and counts follow from the actions.
 Expected<void> deriveShape(Schedule& schedule)
 {
     const std::size_t actions = schedule.actionCount();
     if (actions == 0) return Error{"the schedule has no action; write a line of actions per rank, such as 0F0,0B0"};
-    std::int32_t lastStage = 0;
-    std::int32_t lastMicroBatch = -1;
-    const auto visit = [&](const traces::Work& work) {
-        lastStage = std::max<std::int32_t>(lastStage, work.stage.value);
-        lastMicroBatch = std::max(lastMicroBatch, work.microbatch.value);
-    };
-    for (const std::vector<Action>& list : schedule.order)
-        for (const Action& action : list) {
-            visit(action.work);
-            if (action.kind() == ActionKind::Overlap) visit(action.partner);
-        }
+    std::array<FlowExtent, 3> extents; // by Flow
+    forEachWorkOf(schedule, [&](Rank, const traces::Work& work) { extents[static_cast<std::size_t>(work.flow)].add(work); });
+    const auto& [single, down, up] = extents;
+    const bool two = down.used() || up.used();
+    if (two && single.used())
+        return Error{"some actions name a direction (d or u) and some do not; in a schedule of two directions all do"};
+    if (two && down.lastStage != up.lastStage)
+        return Error{fmt::format("direction d has {} and direction u has {}; both go through the whole model",
+                                 traces::counted(down.lastStage + 1, "stage"), traces::counted(up.lastStage + 1, "stage"))};
+    const FlowExtent& first = two ? down : single;
     // every stage takes every micro-batch forward, in an action each; a slip that asks for far more must not take the memory
-    const std::int64_t pairs = (std::int64_t{lastStage} + 1) * (std::int64_t{lastMicroBatch} + 1);
-    if (lastStage >= kMaxStages || pairs > std::max<std::int64_t>(kFewPairs, 2 * static_cast<std::int64_t>(actions)))
-        return Error{fmt::format("stage {} and micro-batch {} are the largest numbers, but there are only {}; numbers "
-                                 "count from 0 without gaps, and there are at most {} stages",
-                                 lastStage, lastMicroBatch, traces::counted(actions, "action"), kMaxStages)};
-    schedule.microbatches = lastMicroBatch + 1;
-    const Rank nowhere{-1};
-    schedule.stageToRank.assign(static_cast<std::size_t>(lastStage) + 1, nowhere);
-    std::vector<int> perRank(schedule.order.size(), 0);
-    for (std::size_t r = 0; r < schedule.order.size(); ++r) {
-        const auto place = [&](const traces::Work& work) {
-            Rank& rank = schedule.stageToRank[index(work.stage)];
-            if (rank != nowhere) return; // an action on another rank is a fault that validate() names
-            rank = Rank{r};
-            ++perRank[r];
-        };
-        for (const Action& action : schedule.order[r]) {
-            place(action.work);
-            if (action.kind() == ActionKind::Overlap) place(action.partner);
-        }
+    for (const FlowExtent& extent : {first, up}) {
+        const std::int64_t pairs = (std::int64_t{extent.lastStage} + 1) * (std::int64_t{extent.lastUnit} + 1);
+        if (extent.lastStage >= kMaxStages || pairs > std::max<std::int64_t>(kFewPairs, 2 * static_cast<std::int64_t>(actions)))
+            return Error{fmt::format("stage {} and micro-batch {} are the largest numbers, but there are only {}; numbers "
+                                     "count from 0 without gaps, and there are at most {} stages",
+                                     extent.lastStage, extent.lastUnit, traces::counted(actions, "action"), kMaxStages)};
     }
-    const auto gap = std::find(schedule.stageToRank.begin(), schedule.stageToRank.end(), nowhere);
-    if (gap != schedule.stageToRank.end())
-        return Error{fmt::format("stage {} has no action, but stage {} has; stages count from 0 without gaps",
-                                 gap - schedule.stageToRank.begin(), lastStage)};
-    schedule.chunks = std::max(1, *std::max_element(perRank.begin(), perRank.end()));
+    const std::int32_t units = first.lastUnit + 1 + (two ? up.lastUnit + 1 : 0);
+    if (units % schedule.slices != 0 || (two && schedule.slices != 1))
+        return Error{fmt::format("the sequences have {} each, but {} are named in all, which is no multiple",
+                                 traces::counted(schedule.slices, "slice"), traces::counted(units, "slice"))};
+    schedule.microbatches = units / schedule.slices;
+    Expected<std::vector<Rank>> placement = derivePlacement(schedule, two ? Flow::Down : Flow::Single, first.lastStage);
+    if (!placement.ok()) return placement.error();
+    schedule.stageToRank = std::move(placement.value());
+    schedule.chunks = mostStagesOfARank(schedule, schedule.stageToRank);
+    if (!two) return {};
+    Expected<std::vector<Rank>> other = derivePlacement(schedule, Flow::Up, up.lastStage);
+    if (!other.ok()) return other.error();
+    schedule.upStageToRank = std::move(other.value());
+    schedule.upMicrobatches = up.lastUnit + 1;
+    return {};
+}
+
+// "# slices 2": the one comment that says something, for the actions cannot.
+Expected<void> readComment(std::string_view line, std::size_t number, Schedule& schedule)
+{
+    constexpr std::string_view kWord = "slices ";
+    const std::string_view text = traces::trimmed(line.substr(1));
+    if (!text.starts_with(kWord)) return {};
+    const std::string_view digits = traces::trimmed(text.substr(kWord.size()));
+    int slices = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), slices);
+    if (error != std::errc{} || end != digits.data() + digits.size() || slices < 1)
+        return Error{fmt::format("line {}: \"{}\" is no number of slices of a sequence; 1 or more", number, digits)};
+    schedule.slices = slices;
     return {};
 }
 
@@ -79,6 +137,7 @@ Expected<void> deriveShape(Schedule& schedule)
 std::string toText(const Schedule& schedule)
 {
     std::string out;
+    if (schedule.slices > 1) out += fmt::format("# slices {}\n", schedule.slices);
     for (const std::vector<Action>& list : schedule.order) {
         if (list.empty()) out += ','; // an empty line would be no rank
         for (std::size_t i = 0; i < list.size(); ++i) {
@@ -100,7 +159,11 @@ Expected<Schedule> parseSchedule(std::string_view text, std::string name)
         const std::string_view line = traces::trimmed(text.substr(at, end - at));
         at = end + 1;
         ++number;
-        if (line.empty() || line.starts_with('#')) continue; // a rank without actions is a line of commas
+        if (line.empty()) continue; // a rank without actions is a line of commas
+        if (line.starts_with('#')) {
+            if (Expected<void> read = readComment(line, number, schedule); !read.ok()) return read.error();
+            continue;
+        }
         Expected<std::vector<Action>> list = parseLine(line, number);
         if (!list.ok()) return list.error();
         schedule.order.push_back(std::move(list.value()));

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -28,15 +29,17 @@ class Inspector {
 public:
     Inspector(const Schedule& schedule, std::size_t maxErrors)
         : schedule_(schedule), maxErrors_(maxErrors), communicates_(hasCommunication(schedule)),
-          stages_(static_cast<std::size_t>(schedule.stages())), microbatches_(static_cast<std::size_t>(schedule.microbatches)),
-          position_(kTracked.size() * stages_ * microbatches_, -1)
+          stages_(static_cast<std::size_t>(schedule.stages())),
+          units_(static_cast<std::size_t>(std::max({schedule.units(Flow::Down), schedule.units(Flow::Up), 0}))),
+          position_(2 * kTracked.size() * stages_ * units_, -1)
     {
     }
 
     std::vector<ScheduleFault> inspect()
     {
         collect();
-        if (microbatches_ == 0) missing(Stage{0}, MicroBatch{0}, ActionKind::Forward, "a step takes at least one micro-batch");
+        if (units_ == 0)
+            missing({schedule_.flows().front(), Stage{0}, MicroBatch{0}}, ActionKind::Forward, "a step takes at least one micro-batch");
         if (faults_.empty()) {
             checkCompleteness();
             checkOrder();
@@ -49,6 +52,12 @@ public:
 
 private:
     using Work = traces::Work;
+    // What every stage takes once: a micro-batch, or a slice of one.
+    struct Unit {
+        Flow flow = Flow::Single;
+        Stage stage{};
+        MicroBatch number{};
+    };
 
     void fault(Rank rank, int position, const std::string& action, const std::string& what)
     {
@@ -61,11 +70,13 @@ private:
         faults_.push_back({rank, position, action, fmt::format("{}: {} {}", place, action, what)});
     }
 
-    int& positionOf(std::size_t kind, Stage s, MicroBatch i)
+    int& positionOf(std::size_t kind, const Unit& u)
     {
-        return position_[(kind * stages_ + index(s)) * microbatches_ + index(i)];
+        return position_[((2 * kind + (u.flow == Flow::Up ? 1 : 0)) * stages_ + index(u.stage)) * units_ + index(u.number)];
     }
-    int positionOf(ActionKind kind, Stage s, MicroBatch i) { return positionOf(*trackedIndex(kind), s, i); }
+    int positionOf(ActionKind kind, const Unit& u) { return positionOf(*trackedIndex(kind), u); }
+    [[nodiscard]] Rank rankOf(const Unit& u) const { return schedule_.rankOf(u.flow, u.stage); }
+    static std::string textOf(ActionKind kind, const Unit& u) { return toText(traces::makeAction(kind, u.stage, u.number, u.flow)); }
 
     void collect()
     {
@@ -79,33 +90,32 @@ private:
     void collect(Rank rank, int at, const Action& action, const Work& work)
     {
         const std::string text = toText(action);
-        if (work.flow != traces::Flow::Single)
-            return fault(rank, at, text, "belongs to a two-direction schedule, which cannot be executed yet");
+        if (!schedule_.has(work.flow))
+            return fault(rank, at, text, schedule_.twoDirections() ? "names no direction, and the schedule has two; write d or u before it"
+                                                                   : "names a direction, and the schedule has only one; leave d and u out");
         if (work.stage.value < 0 || index(work.stage) >= stages_)
             return fault(rank, at, text, fmt::format("names stage {}; there are stages 0 to {}", work.stage.value, stages_ - 1));
-        if (schedule_.stageToRank[index(work.stage)] != rank)
-            return fault(rank, at, text, fmt::format("does not belong here, stage {} is on rank {}", work.stage.value,
-                                                     schedule_.stageToRank[index(work.stage)].value));
+        if (schedule_.rankOf(work.flow, work.stage) != rank)
+            return fault(rank, at, text, fmt::format("does not belong here, stage {}{} is on rank {}", work.stage.value,
+                                                     work.flow == Flow::Single ? "" : work.flow == Flow::Up ? " of direction u" : " of direction d",
+                                                     schedule_.rankOf(work.flow, work.stage).value));
         const std::optional<std::size_t> kind = trackedIndex(work.kind);
         if (!kind) return;
-        if (work.microbatch.value < 0 || index(work.microbatch) >= microbatches_)
+        if (work.microbatch.value < 0 || work.microbatch.value >= schedule_.units(work.flow))
             return fault(rank, at, text, fmt::format("names micro-batch {}; there are 0 to {}", work.microbatch.value,
-                                                     microbatches_ - 1));
-        int& place = positionOf(*kind, work.stage, work.microbatch);
+                                                     schedule_.units(work.flow) - 1));
+        int& place = positionOf(*kind, {work.flow, work.stage, work.microbatch});
         if (place >= 0)
             return fault(rank, at, text, fmt::format("is there twice, first at position {}; an action happens once", place));
         place = at;
     }
 
-    void missing(Stage s, MicroBatch i, ActionKind kind, const std::string& why)
-    {
-        fault(schedule_.stageToRank[index(s)], -1, toText(traces::makeAction(kind, s, i)), "is missing; " + why);
-    }
+    void missing(const Unit& u, ActionKind kind, const std::string& why) { fault(rankOf(u), -1, textOf(kind, u), "is missing; " + why); }
 
     // A schedule without any backward is forward-only, and complete as such.
     [[nodiscard]] bool forwardOnly()
     {
-        const std::size_t perKind = stages_ * microbatches_;
+        const std::size_t perKind = 2 * stages_ * units_;
         for (std::size_t k = 1; k <= 3; ++k)
             for (std::size_t i = 0; i < perKind; ++i)
                 if (position_[k * perKind + i] >= 0) return false;
@@ -115,88 +125,100 @@ private:
     void checkCompleteness()
     {
         const bool trains = !forwardOnly();
-        forEachPair([&](Stage s, MicroBatch i) {
-            if (positionOf(ActionKind::Forward, s, i) < 0)
-                missing(s, i, ActionKind::Forward, "every stage takes every micro-batch forward once");
+        forEachUnit([&](const Unit& u) {
+            if (positionOf(ActionKind::Forward, u) < 0) missing(u, ActionKind::Forward, "every stage takes every micro-batch forward once");
             if (!trains) return;
-            const bool full = positionOf(ActionKind::Backward, s, i) >= 0;
-            const bool input = positionOf(ActionKind::InputGrad, s, i) >= 0;
-            const bool weight = positionOf(ActionKind::WeightGrad, s, i) >= 0;
+            const bool full = positionOf(ActionKind::Backward, u) >= 0;
+            const bool input = positionOf(ActionKind::InputGrad, u) >= 0;
+            const bool weight = positionOf(ActionKind::WeightGrad, u) >= 0;
             if (full && (input || weight))
-                fault(schedule_.stageToRank[index(s)], positionOf(ActionKind::Backward, s, i),
-                      toText(traces::backward(s, i)), "is a full backward, but there is an I or W for it as well; take one or the other");
-            if (!full && !input && !weight)
-                missing(s, i, ActionKind::Backward, "every forward needs a B, or an I and a W");
-            if (!full && input && !weight) missing(s, i, ActionKind::WeightGrad, "an I needs a W");
-            if (!full && weight && !input) missing(s, i, ActionKind::InputGrad, "a W needs an I");
+                fault(rankOf(u), positionOf(ActionKind::Backward, u), textOf(ActionKind::Backward, u),
+                      "is a full backward, but there is an I or W for it as well; take one or the other");
+            if (!full && !input && !weight) missing(u, ActionKind::Backward, "every forward needs a B, or an I and a W");
+            if (!full && input && !weight) missing(u, ActionKind::WeightGrad, "an I needs a W");
+            if (!full && weight && !input) missing(u, ActionKind::InputGrad, "a W needs an I");
         });
         if (communicates_) checkCommunication(trains);
     }
 
     void checkCommunication(bool trains)
     {
-        forEachPair([&](Stage s, MicroBatch i) {
-            const Stage next{s.value + 1};
-            if (index(next) >= stages_) return;
-            const bool crosses = schedule_.stageToRank[index(s)] != schedule_.stageToRank[index(next)];
-            const auto pair = [&](ActionKind send, Stage from, ActionKind recv, Stage to) {
-                const bool sends = positionOf(send, from, i) >= 0;
-                const bool receives = positionOf(recv, to, i) >= 0;
+        forEachUnit([&](const Unit& u) {
+            const Unit next{u.flow, Stage{u.stage.value + 1}, u.number};
+            if (index(next.stage) >= stages_) return;
+            const bool crosses = rankOf(u) != rankOf(next);
+            const auto pair = [&](ActionKind send, const Unit& from, ActionKind recv, const Unit& to) {
+                const bool sends = positionOf(send, from) >= 0;
+                const bool receives = positionOf(recv, to) >= 0;
                 if (!crosses && (sends || receives)) {
-                    const Action extra = traces::makeAction(sends ? send : recv, sends ? from : to, i);
-                    fault(schedule_.stageToRank[index(extra.stage())], positionOf(extra.kind(), extra.stage(), i),
-                          toText(extra), "is not needed, both stages are on this rank; remove it");
+                    const ActionKind kind = sends ? send : recv;
+                    const Unit& extra = sends ? from : to;
+                    fault(rankOf(extra), positionOf(kind, extra), textOf(kind, extra),
+                          "is not needed, both stages are on this rank; remove it");
                 } else if (crosses) {
-                    if (!sends) missing(from, i, send, fmt::format("stage {} is on another rank and needs it", to.value));
-                    if (!receives)
-                        missing(to, i, recv, fmt::format("stage {} is on another rank and sends it", from.value));
+                    if (!sends) missing(from, send, fmt::format("stage {} is on another rank and needs it", to.stage.value));
+                    if (!receives) missing(to, recv, fmt::format("stage {} is on another rank and sends it", from.stage.value));
                 }
             };
-            pair(ActionKind::SendForward, s, ActionKind::RecvForward, next);
-            if (trains) pair(ActionKind::SendBackward, next, ActionKind::RecvBackward, s);
+            pair(ActionKind::SendForward, u, ActionKind::RecvForward, next);
+            if (trains) pair(ActionKind::SendBackward, next, ActionKind::RecvBackward, u);
         });
     }
 
     // `later` must come after `earlier` on the rank of the stage, where both are there.
-    void inOrder(Stage s, MicroBatch i, ActionKind earlier, ActionKind later)
+    void inOrder(const Unit& u, ActionKind earlier, ActionKind later) { inOrder(u, earlier, u, later); }
+    void inOrder(const Unit& a, ActionKind earlier, const Unit& b, ActionKind later)
     {
-        const int first = positionOf(earlier, s, i);
-        const int second = positionOf(later, s, i);
+        const int first = positionOf(earlier, a);
+        const int second = positionOf(later, b);
+        // the two of an overlapped pair stand at one position, and neither may wait for the other
         if (first < 0 || second < 0 || first < second) return;
-        fault(schedule_.stageToRank[index(s)], second, toText(traces::makeAction(later, s, i)),
-              fmt::format("comes before {} (position {}), which it needs; move it behind",
-                          toText(traces::makeAction(earlier, s, i)), first));
+        fault(rankOf(b), second, textOf(later, b),
+              fmt::format("comes {} {} (position {}), which it needs; move it behind", first == second ? "together with" : "before",
+                          textOf(earlier, a), first));
     }
 
     void checkOrder()
     {
-        forEachPair([&](Stage s, MicroBatch i) {
-            inOrder(s, i, ActionKind::Forward, ActionKind::Backward);
-            inOrder(s, i, ActionKind::Forward, ActionKind::InputGrad);
-            inOrder(s, i, ActionKind::InputGrad, ActionKind::WeightGrad);
+        forEachUnit([&](const Unit& u) {
+            inOrder(u, ActionKind::Forward, ActionKind::Backward);
+            inOrder(u, ActionKind::Forward, ActionKind::InputGrad);
+            inOrder(u, ActionKind::InputGrad, ActionKind::WeightGrad);
+            if (schedule_.slices > 1) checkSlices(u);
             if (!communicates_) return;
-            inOrder(s, i, ActionKind::RecvForward, ActionKind::Forward);
-            inOrder(s, i, ActionKind::Forward, ActionKind::SendForward);
-            inOrder(s, i, ActionKind::RecvBackward, ActionKind::Backward);
-            inOrder(s, i, ActionKind::RecvBackward, ActionKind::InputGrad);
-            inOrder(s, i, ActionKind::Backward, ActionKind::SendBackward);
-            inOrder(s, i, ActionKind::InputGrad, ActionKind::SendBackward);
+            inOrder(u, ActionKind::RecvForward, ActionKind::Forward);
+            inOrder(u, ActionKind::Forward, ActionKind::SendForward);
+            inOrder(u, ActionKind::RecvBackward, ActionKind::Backward);
+            inOrder(u, ActionKind::RecvBackward, ActionKind::InputGrad);
+            inOrder(u, ActionKind::Backward, ActionKind::SendBackward);
+            inOrder(u, ActionKind::InputGrad, ActionKind::SendBackward);
         });
     }
 
-    template <class Visit>
-    void forEachPair(Visit&& visit)
+    // Keys and values go from slice to slice, their gradients the other way.
+    void checkSlices(const Unit& u)
     {
-        for (std::size_t s = 0; s < stages_; ++s)
-            for (std::size_t i = 0; i < microbatches_; ++i) visit(Stage{s}, MicroBatch{i});
+        if (u.number.value % schedule_.slices == schedule_.slices - 1) return;
+        const Unit next{u.flow, u.stage, MicroBatch{u.number.value + 1}};
+        inOrder(u, ActionKind::Forward, next, ActionKind::Forward);
+        for (const ActionKind behind : {ActionKind::Backward, ActionKind::InputGrad})
+            for (const ActionKind ahead : {ActionKind::Backward, ActionKind::InputGrad}) inOrder(next, behind, u, ahead);
+    }
+
+    template <class Visit>
+    void forEachUnit(Visit&& visit)
+    {
+        for (const Flow flow : schedule_.flows())
+            for (std::size_t s = 0; s < stages_; ++s)
+                for (int i = 0; i < schedule_.units(flow); ++i) visit(Unit{flow, Stage{s}, MicroBatch{i}});
     }
 
     const Schedule& schedule_;
     std::size_t maxErrors_;
     bool communicates_;
     std::size_t stages_;
-    std::size_t microbatches_;
-    std::vector<int> position_; // by tracked kind, stage, micro-batch; -1 where there is none
+    std::size_t units_; // of the direction that has more
+    std::vector<int> position_; // by tracked kind, direction, stage, unit; -1 where there is none
     std::vector<ScheduleFault> faults_;
     std::size_t leftOut_ = 0;
 };

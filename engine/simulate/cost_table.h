@@ -21,7 +21,7 @@ struct StageCosts {
     TimeNs backward = 0;   // full backward
     TimeNs inputGrad = 0;  // I
     TimeNs weightGrad = 0; // W
-    TimeNs overlap = 0;    // OVERLAP_F_B
+    TimeNs overlap = 0;    // OVERLAP_F_B of this stage's forward and backward; pairs of two stages save in proportion
     TimeNs optimizer = 0;  // once a step; 0: not simulated
     Bytes activationBytes = 0; // kept from F until B (or I, see wgradBytes)
     Bytes wgradBytes = 0;      // the part that stays until W

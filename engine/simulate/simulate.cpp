@@ -46,9 +46,9 @@ bool withinShape(const Schedule& schedule)
             bool inside = true;
             forEachWork(action, [&](const traces::Work& work) {
                 const bool hasMicroBatch = work.kind <= ActionKind::Reload && work.kind != ActionKind::None;
-                inside = inside && work.flow == traces::Flow::Single && work.stage.value >= 0 &&
-                         work.stage.value < schedule.stages() && schedule.stageToRank[index(work.stage)] == Rank{r} &&
-                         (!hasMicroBatch || (work.microbatch.value >= 0 && work.microbatch.value < schedule.microbatches));
+                inside = inside && schedule.has(work.flow) && work.stage.value >= 0 && work.stage.value < schedule.stages() &&
+                         schedule.rankOf(work.flow, work.stage) == Rank{r} &&
+                         (!hasMicroBatch || (work.microbatch.value >= 0 && work.microbatch.value < schedule.units(work.flow)));
             });
             if (!inside) return false;
         }
@@ -66,7 +66,7 @@ Expected<void> checkRange(const Schedule& schedule, const CostTable& costs)
     double standing = 0;
     for (const StageCosts& stage : costs.stages) {
         const TimeNs action =
-            std::max({stage.forward, stage.backward, stage.inputGrad, stage.weightGrad, stage.overlap, stage.optimizer});
+            std::max({stage.forward, stage.backward, stage.inputGrad, stage.weightGrad, 2 * stage.overlap, stage.optimizer});
         longest = std::max(longest, static_cast<double>(action));
         largest = std::max(largest, static_cast<double>(stage.activationBytes));
         standing += static_cast<double>(stage.weightBytes) + static_cast<double>(stage.gradientBytes) +

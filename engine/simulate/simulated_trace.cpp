@@ -25,7 +25,7 @@ class RankWriter {
 public:
     RankWriter(const Schedule& schedule, const CostTable& costs, const Timing& timing, Trace& trace, Rank rank)
         : schedule_(schedule), costs_(costs), timing_(timing), shape_(timing.shape()), trace_(trace), rank_(rank),
-          order_(schedule.order[index(rank)]), gradientHeld_(costs.stages.size(), false), stepped_(costs.stages.size(), false)
+          order_(schedule.order[index(rank)]), gradientHeld_(2 * costs.stages.size(), false), stepped_(2 * costs.stages.size(), false)
     {
     }
 
@@ -44,13 +44,12 @@ private:
         Bytes gradients = 0;
         Bytes optimizer = 0;
         Bytes activations = 0;
-        for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
-            if (schedule_.stageToRank[s] != rank_) continue;
-            weights += costs_.stages[s].weightBytes;
-            gradients += costs_.stages[s].gradientBytes;
-            optimizer += costs_.stages[s].optimizerBytes;
-            activations += costs_.stages[s].activationBytes;
-        }
+        forEachOwnStage([&](Flow, const StageCosts& stage, std::size_t) {
+            weights += stage.weightBytes;
+            gradients += stage.gradientBytes;
+            optimizer += stage.optimizerBytes;
+            activations += stage.activationBytes;
+        });
         if (weights > 0) trace_.addMemory(rank_, MemoryClass::Weights, 0, weights);
         if (optimizer > 0) trace_.addMemory(rank_, MemoryClass::Optimizer, 0, optimizer);
         if (gradients > 0) {
@@ -73,7 +72,7 @@ private:
         const TimeNs end = begin + timing_.duration(action);
         const SliceRef slice = trace_.append(lane(rank_), {begin, end, action, traces::Step{0}, {}});
         clock_ = end;
-        if (action.kind() == ActionKind::Optimizer) stepped_[index(action.stage())] = true;
+        if (action.kind() == ActionKind::Optimizer) stepped_[copyOf(action.work)] = true;
         forEachWork(action, [&](const Work& work) {
             for (const Milestone& need : needsOf(shape_, work)) {
                 // an own forward is told by the rank's order; only the turn at the last stage is a hand-off
@@ -99,10 +98,10 @@ private:
         const bool ahead = gain->fact == Fact::ForwardDone || gain->fact == Fact::ForwardSent;
         const std::int32_t neighbour = gain->stage.value + (ahead ? 1 : -1);
         if (neighbour < 0 || neighbour >= shape_.stages) return;
-        if (!sent && shape_.stageToRank[neighbour] == rank_) return;
+        if (!sent && shape_.rank(gain->flow, Stage{neighbour}) == rank_) return;
         const ActionKind kind = ahead ? ActionKind::SendForward : ActionKind::SendBackward;
         trace_.append(freeTransferLane(at),
-                      {at, at + costs_.transfer, traces::makeAction(kind, gain->stage, gain->microbatch), {}, {}});
+                      {at, at + costs_.transfer, traces::makeAction(kind, gain->stage, gain->microbatch, gain->flow), {}, {}});
     }
 
     LaneId freeTransferLane(TimeNs at)
@@ -126,8 +125,8 @@ private:
         default: return;
         }
         const bool makesGradient = work.kind == ActionKind::Backward || work.kind == ActionKind::WeightGrad;
-        if (makesGradient && !gradientHeld_[index(work.stage)] && gradientSeries_ != kNoSeries) {
-            gradientHeld_[index(work.stage)] = true;
+        if (makesGradient && !gradientHeld_[copyOf(work)] && gradientSeries_ != kNoSeries) {
+            gradientHeld_[copyOf(work)] = true;
             gradients_ += stage.gradientBytes;
             trace_.addMemory(gradientSeries_, begin, gradients_);
         }
@@ -144,13 +143,27 @@ private:
     // needed for it.
     void optimizerStep()
     {
-        for (std::size_t s = 0; s < costs_.stages.size(); ++s) {
-            if (schedule_.stageToRank[s] != rank_ || costs_.stages[s].optimizer == 0 || stepped_[s]) continue;
-            const TimeNs end = clock_ + costs_.stages[s].optimizer;
-            trace_.append(lane(rank_), {clock_, end, traces::makeAction(ActionKind::Optimizer, Stage{s}), {}, {}});
+        forEachOwnStage([&](Flow flow, const StageCosts& stage, std::size_t s) {
+            const Action action = traces::makeAction(ActionKind::Optimizer, Stage{s}, traces::kNoMicroBatch, flow);
+            if (stage.optimizer == 0 || stepped_[copyOf(action.work)]) return;
+            const TimeNs end = clock_ + stage.optimizer;
+            trace_.append(lane(rank_), {clock_, end, action, {}, {}});
             clock_ = end;
-        }
+        });
         if (gradients_ > 0) trace_.addMemory(gradientSeries_, clock_, 0);
+    }
+
+    // visit(flow, costs, stage) for all that the rank holds; of two directions, each has weights of its own.
+    template <class Visit>
+    void forEachOwnStage(Visit&& visit) const
+    {
+        for (const Flow flow : schedule_.flows())
+            for (std::size_t s = 0; s < costs_.stages.size(); ++s)
+                if (schedule_.rankOf(flow, Stage{s}) == rank_) visit(flow, costs_.stages[s], s);
+    }
+    [[nodiscard]] std::size_t copyOf(const Work& work) const
+    {
+        return index(work.stage) + (work.flow == Flow::Up ? costs_.stages.size() : 0);
     }
 
     static bool isDone(Fact fact) { return fact == Fact::ForwardDone || fact == Fact::BackwardDone; }
@@ -168,8 +181,8 @@ private:
     Bytes gradients_ = 0;
     std::size_t activationSeries_ = kNoSeries;
     std::size_t gradientSeries_ = kNoSeries;
-    std::vector<bool> gradientHeld_;    // by stage
-    std::vector<bool> stepped_;         // by stage: its optimizer
+    std::vector<bool> gradientHeld_;    // by stage and direction
+    std::vector<bool> stepped_;         // the same: its optimizer
     std::vector<LaneId> transferLanes_; // one per transfer in flight at the same time
 };
 
@@ -187,6 +200,8 @@ std::optional<Trace> simulatedTrace(const Schedule& schedule, const CostTable& c
     trace.info.chunks = schedule.chunks;
     trace.info.microbatches = schedule.microbatches;
     trace.info.stageToRank = schedule.stageToRank;
+    trace.info.slices = schedule.slices;
+    trace.info.upStageToRank = schedule.upStageToRank;
     for (std::size_t r = 0; r < schedule.order.size(); ++r)
         trace.reserveEdges(trace.addLane({Rank{r}, LaneKind::Compute, 0, fmt::format("rank {}", r)}), schedule.order[r].size());
     for (std::size_t r = 0; r < schedule.order.size(); ++r) {

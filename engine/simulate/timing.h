@@ -63,8 +63,8 @@ private:
     // A receipt takes no time of its rank here: what it brings is there when the other side's SEND plus the transfer is.
     [[nodiscard]] static Milestone source(const Milestone& need)
     {
-        if (need.fact == Fact::ForwardArrived) return {Fact::ForwardSent, Stage{need.stage.value - 1}, need.microbatch};
-        if (need.fact == Fact::BackwardArrived) return {Fact::BackwardSent, Stage{need.stage.value + 1}, need.microbatch};
+        if (need.fact == Fact::ForwardArrived) return {Fact::ForwardSent, need.flow, Stage{need.stage.value - 1}, need.microbatch};
+        if (need.fact == Fact::BackwardArrived) return {Fact::BackwardSent, need.flow, Stage{need.stage.value + 1}, need.microbatch};
         return need;
     }
     bool step(std::size_t r, std::vector<std::size_t>& ready);

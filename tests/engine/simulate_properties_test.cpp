@@ -3,6 +3,7 @@
 // What holds for every plan: stages 1-8, micro-batches 1-16, random stage times and transfers.
 #include "unit_costs.h"
 
+#include "engine/schedule/milestones.h"
 #include "engine/schedule/validate.h"
 
 #include <algorithm>
@@ -31,30 +32,30 @@ RandomCase draw(unsigned seed)
         request.ranks = among(1, 8);
         request.chunks = among(family.minChunks, std::max(family.minChunks, std::min(family.maxChunks, 4)));
         request.microbatches = among(1, 16);
+        request.slices = family.cutsSequences ? among(1, 4) : 1;
     } while (!engine::checkRequest(request).ok());
-    RandomCase drawn{made(family.name, request.ranks, request.microbatches, request.chunks), {}};
+    RandomCase drawn{engine::generate(request).value(), {}};
     drawn.costs = slotCosts(drawn.schedule.stages(), 0, 0, among(0, 1) == 0 ? 0 : among(1, 900));
     for (engine::StageCosts& stage : drawn.costs.stages) {
         stage.forward = among(1, 1000);
         stage.backward = among(1, 2000);
         stage.inputGrad = among(0, static_cast<int>(stage.backward));
         stage.weightGrad = stage.backward - stage.inputGrad;
-        stage.overlap = among(1, 3000);
+        stage.overlap = stage.forward + stage.backward;
         stage.activationBytes = among(1, 500);
     }
     return drawn;
 }
 
-traces::TimeNs timeOf(const engine::CostTable& costs, const engine::Action& action)
+traces::TimeNs timeOf(const engine::CostTable& costs, const traces::Work& work)
 {
-    const engine::StageCosts& stage = costs.stages[index(action.stage())];
-    switch (action.kind()) {
+    const engine::StageCosts& stage = costs.stages[index(work.stage)];
+    switch (work.kind) {
     case engine::ActionKind::Forward: return stage.forward;
     case engine::ActionKind::Backward: return stage.backward;
     case engine::ActionKind::InputGrad: return stage.inputGrad;
     case engine::ActionKind::WeightGrad: return stage.weightGrad;
-    case engine::ActionKind::Overlap: return stage.overlap;
-    default: ADD_FAILURE() << "no time for " << traces::toText(action); return 0;
+    default: ADD_FAILURE() << "no time for " << traces::toText({work, {}}); return 0;
     }
 }
 
@@ -81,13 +82,13 @@ TEST(RandomPlans, AreLegalAndHoldTheirBounds)
         std::vector<traces::TimeNs> work(static_cast<std::size_t>(drawn.schedule.ranks), 0);
         bool comesBack = false;
         for (std::size_t r = 0; r < work.size(); ++r)
-            for (const engine::Action& action : drawn.schedule.order[r]) {
-                work[r] += timeOf(drawn.costs, action);
-                if (action.kind() != engine::ActionKind::Forward) comesBack = true;
-                const bool first = action.microbatch().value == 0 || action.partner.microbatch.value == 0;
-                if (first && action.kind() != engine::ActionKind::WeightGrad)
-                    chain += timeOf(drawn.costs, action);
-            }
+            for (const engine::Action& action : drawn.schedule.order[r])
+                engine::forEachWork(action, [&](const traces::Work& part) { // a pair takes the sum of its parts here
+                    work[r] += timeOf(drawn.costs, part);
+                    if (part.kind != engine::ActionKind::Forward) comesBack = true;
+                    if (part.microbatch.value == 0 && part.flow != traces::Flow::Up && part.kind != engine::ActionKind::WeightGrad)
+                        chain += timeOf(drawn.costs, part);
+                });
         for (std::size_t s = 1; s < drawn.costs.stages.size(); ++s)
             if (drawn.schedule.stageToRank[s] != drawn.schedule.stageToRank[s - 1])
                 chain += (comesBack ? 2 : 1) * drawn.costs.transfer;

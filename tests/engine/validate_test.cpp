@@ -94,9 +94,55 @@ TEST(Validate, RefusesASendWithinARank)
     EXPECT_THAT(firstError("0F0,0SEND_F0,1F0,1B0,0B0\n"), HasSubstr("0SEND_F0 is not needed"));
 }
 
-TEST(Validate, SaysThatTwoDirectionsAreNotExecutable)
+// Two pipelines in opposite directions on two ranks; each direction is checked as a pipeline of its own.
+TEST(Validate, ChecksBothDirectionsOfASchedule)
 {
-    EXPECT_THAT(firstError("d0F0,d0B0\n"), HasSubstr("two-direction"));
+    const std::string rank1 = "u0F0,d1F0,d1B0,u0B0\n";
+    EXPECT_TRUE(reportOf("d0F0,u1F0,u1B0,d0B0\n" + rank1).legal());
+    EXPECT_EQ(firstError("d0F0,u1F0,u1B0\n" + rank1), "rank 0: d0B0 is missing; every forward needs a B, or an I and a W");
+    EXPECT_EQ(firstError("d0F0,u1B0,u1F0,d0B0\n" + rank1), "rank 0, position 1: u1B0 comes before u1F0 (position 2), which it needs; move it behind");
+    EXPECT_THAT(firstError("d0F0,u1F0,u1B0,d0B0,d1B0\n" + rank1), HasSubstr("d1F0 does not belong here, stage 1 of direction d is on rank 0"));
+    // the same shape, and each waits for what the other does last
+    const engine::ValidationReport stuck = reportOf("d0F0,d0B0,u1F0,u1B0\nu0F0,u0B0,d1F0,d1B0\n");
+    ASSERT_EQ(stuck.deadlock.size(), 2U);
+    EXPECT_EQ(stuck.deadlock[0].action, "d0B0");
+    EXPECT_EQ(stuck.deadlock[0].waitsFor, "d1B0");
+}
+
+TEST(Validate, RefusesActionsThatNameNoDirectionWhereThereAreTwo)
+{
+    const traces::Expected<engine::Schedule> mixed = engine::parseSchedule("d0F0,d0B0,0F1,0B1\n");
+    ASSERT_FALSE(mixed.ok());
+    EXPECT_THAT(mixed.error().message, HasSubstr("some actions name a direction"));
+    const traces::Expected<engine::Schedule> uneven = engine::parseSchedule("d0F0,d0B0,u0F0,u0B0\nd1F0,d1B0\n");
+    ASSERT_FALSE(uneven.ok());
+    EXPECT_THAT(uneven.error().message, HasSubstr("direction d has 2 stages and direction u has 1 stage"));
+}
+
+// An overlapped pair runs as one: a backward cannot run together with the forward that it needs.
+TEST(Validate, RefusesAPairOfWhichOneNeedsTheOther)
+{
+    EXPECT_THAT(firstError("(0F0;0B0)OVERLAP_F_B\n"), HasSubstr("0B0 comes together with 0F0"));
+}
+
+// Slice 1 of micro-batch 0 is number 1: it reads the keys and values of slice 0.
+TEST(Validate, KeepsSlicesOfASequenceInOrder)
+{
+    EXPECT_TRUE(reportOf("# slices 2\n0F0,0F1,0B1,0B0\n").legal());
+    EXPECT_THAT(firstError("# slices 2\n0F1,0F0,0B1,0B0\n"), HasSubstr("0F1 comes before 0F0 (position 1), which it needs"));
+    EXPECT_THAT(firstError("# slices 2\n0F0,0F1,0B0,0B1\n"), HasSubstr("0B0 comes before 0B1 (position 3), which it needs"));
+    EXPECT_TRUE(reportOf("0F0,0F1,0B0,0B1\n").legal()); // two micro-batches
+    EXPECT_TRUE(reportOf("# slices 2\n0F2,0F3,0F0,0F1,0B1,0B0,0B3,0B2\n").legal()); // any order of micro-batches
+}
+
+TEST(Validate, SaysHowManySlicesThereCanBe)
+{
+    for (const auto& [text, expected] : {std::pair{"# slices 3\n0F0,0F1,0B1,0B0\n", "3 slices each, but 2 slices"},
+                                         {"# slices none\n0F0,0B0\n", "line 1: \"none\" is no number of slices"}}) {
+        const traces::Expected<engine::Schedule> schedule = engine::parseSchedule(text);
+        ASSERT_FALSE(schedule.ok());
+        EXPECT_THAT(schedule.error().message, HasSubstr(expected));
+    }
 }
 
 TEST(Validate, FindsTheCircleOfADeadlock)

@@ -12,7 +12,8 @@
 namespace stagecraft::traces {
 namespace {
 
-// Whole-rank micro-batches in flight, counted in stages so that it stays exact: a rank's micro-batch is v of them.
+// Whole-rank micro-batches in flight, counted in parts so that it stays exact: a rank's micro-batch is v stages of so many
+// slices. In a two-direction schedule a micro-batch is in one of the rank's two stages, and counts as a whole.
 class ActivationCount {
 public:
     void add(const Action& action)
@@ -28,9 +29,9 @@ public:
         default: break;
         }
     }
-    [[nodiscard]] double peak(std::int32_t chunks) const
+    [[nodiscard]] double peak(const TraceInfo& info) const
     {
-        return static_cast<double>(peak_) / static_cast<double>(std::max(chunks, 1));
+        return static_cast<double>(peak_) / (std::max(info.chunks, 1) * static_cast<double>(std::max(info.slices, 1)));
     }
 
 private:
@@ -97,7 +98,7 @@ RankFigures figuresOf(const Trace& trace, const StepView& view, const RankView& 
     });
     ActivationCount activations;
     for (const SliceRef ref : rank.slices) activations.add(trace.lane(ref.lane).action(ref.index));
-    figures.peakActivations = activations.peak(trace.info.chunks);
+    figures.peakActivations = activations.peak(trace.info);
     figures.peakMemory = peakMemory(trace, rank.rank, view.span);
     return figures;
 }

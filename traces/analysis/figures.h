@@ -59,7 +59,7 @@ struct RankFigures {
     TimeNs idle = 0;
     TimeNs firstStart = 0;
     TimeNs lastEnd = 0;
-    double peakActivations = 0; // micro-batches of a whole rank: +1/v at F, -1/v at B or W
+    double peakActivations = 0; // micro-batches of a whole rank: +1/v at F, -1/v at B or W; 1/(v slices) of each
     Bytes peakMemory = 0;       // largest sum of the rank's memory series within the step; 0 where none is known
     std::array<TimeNs, kGapCauseCount> idleByCause{}; // sums to idle
 };

@@ -117,17 +117,17 @@ private:
         case ActionKind::WeightGrad:
         case ActionKind::Recompute:
         case ActionKind::Optimizer: return true;
-        case ActionKind::Forward: return work.flow == Flow::Single && isHere(work.stage.value - 1);
+        case ActionKind::Forward: return isHere(work.flow, work.stage.value - 1);
         case ActionKind::Backward:
-        case ActionKind::InputGrad: return work.flow == Flow::Single && isHere(work.stage.value + 1);
+        case ActionKind::InputGrad: return isHere(work.flow, work.stage.value + 1);
         default: return false;
         }
     }
 
     // Whether the stage is on this rank, or beyond the ends of the pipeline.
-    [[nodiscard]] bool isHere(int stage) const
+    [[nodiscard]] bool isHere(Flow flow, int stage) const
     {
-        const std::vector<Rank>& place = trace_.info.stageToRank;
+        const std::vector<Rank>& place = flow == Flow::Up ? trace_.info.upStageToRank : trace_.info.stageToRank;
         if (place.empty()) return false;
         if (stage < 0 || static_cast<std::size_t>(stage) >= place.size()) return true;
         return place[static_cast<std::size_t>(stage)] == rank_.rank;

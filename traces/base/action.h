@@ -65,14 +65,19 @@ struct Action {
 };
 static_assert(sizeof(Action) == 16);
 
-constexpr Action makeAction(ActionKind kind, Stage stage, MicroBatch microbatch = kNoMicroBatch)
+constexpr Action makeAction(ActionKind kind, Stage stage, MicroBatch microbatch = kNoMicroBatch, Flow flow = Flow::Single)
 {
-    return Action{Work{kind, Flow::Single, stage, microbatch}, Work{}};
+    return Action{Work{kind, flow, stage, microbatch}, Work{}};
 }
 constexpr Action forward(Stage s, MicroBatch i) { return makeAction(ActionKind::Forward, s, i); }
 constexpr Action backward(Stage s, MicroBatch i) { return makeAction(ActionKind::Backward, s, i); }
 constexpr Action inputGrad(Stage s, MicroBatch i) { return makeAction(ActionKind::InputGrad, s, i); }
 constexpr Action weightGrad(Stage s, MicroBatch i) { return makeAction(ActionKind::WeightGrad, s, i); }
+// A forward and a backward (Backward or InputGrad) executed together.
+constexpr Action overlapped(const Work& forward, const Work& backward)
+{
+    return Action{{ActionKind::Overlap, forward.flow, forward.stage, forward.microbatch}, backward};
+}
 
 // F, B, I, W, OVERLAP, recompute: what counts as busy. The optimizer step counts as well; communication does not.
 constexpr bool isCompute(ActionKind kind)

@@ -134,9 +134,10 @@ private:
             else if (key == "ranks") info.ranks = fit<std::int32_t>(v, key);
             else if (key == "chunks") info.chunks = fit<std::int32_t>(v, key);
             else if (key == "microbatches") info.microbatches = fit<std::int32_t>(v, key);
-            else if (key == "stageToRank") {
-                for (auto rank : v.get_array())
-                    info.stageToRank.push_back(Rank{fit<std::int32_t>(std::int64_t(rank), "rank")});
+            else if (key == "slices") info.slices = fit<std::int32_t>(v, key);
+            else if (key == "stageToRank" || key == "upStageToRank") {
+                std::vector<Rank>& placement = key == "stageToRank" ? info.stageToRank : info.upStageToRank;
+                for (auto rank : v.get_array()) placement.push_back(Rank{fit<std::int32_t>(std::int64_t(rank), "rank")});
             } else if (key == "lostEvents") trace_.addLostEvents(v);
             else if (key == "notes") {
                 for (auto note : v.get_array()) trace_.addNote(std::string(std::string_view(note)));

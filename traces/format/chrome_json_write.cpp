@@ -109,11 +109,11 @@ private:
         key("schedule", info.schedule);
         key("plan", info.planJson);
         key("host", info.host);
-        print(",\"ranks\":{},\"chunks\":{},\"microbatches\":{},\"stageToRank\":[", info.ranks, info.chunks,
-              info.microbatches);
-        for (std::size_t s = 0; s < info.stageToRank.size(); ++s)
-            print("{}{}", s == 0 ? "" : ",", info.stageToRank[s].value);
-        print("],\"lostEvents\":{},\"notes\":[", trace_.lostEvents());
+        print(",\"ranks\":{},\"chunks\":{},\"microbatches\":{}", info.ranks, info.chunks, info.microbatches);
+        if (info.slices != 1) print(",\"slices\":{}", info.slices);
+        placement("stageToRank", info.stageToRank);
+        if (!info.upStageToRank.empty()) placement("upStageToRank", info.upStageToRank);
+        print(",\"lostEvents\":{},\"notes\":[", trace_.lostEvents());
         for (std::size_t n = 0; n < trace_.notes().size(); ++n) {
             if (n > 0) out_ += ",";
             string(trace_.notes()[n]);
@@ -130,6 +130,13 @@ private:
             first = false;
         }
         out_ += "]},\n\"traceEvents\":[";
+    }
+
+    void placement(std::string_view key, const std::vector<Rank>& ranks)
+    {
+        print(",\"{}\":[", key);
+        for (std::size_t s = 0; s < ranks.size(); ++s) print("{}{}", s == 0 ? "" : ",", ranks[s].value);
+        out_ += "]";
     }
 
     void name(std::string_view what, int pid, int tid, std::string_view text, std::int64_t sortIndex)
@@ -150,10 +157,9 @@ private:
     {
         std::string stages;
         int count = 0;
-        for (std::size_t s = 0; s < trace_.info.stageToRank.size(); ++s) {
-            if (trace_.info.stageToRank[s] != rank) continue;
-            stages += (count++ == 0 ? "" : ",") + std::to_string(s);
-        }
+        for (const auto& [placement, direction] : {std::pair{&trace_.info.stageToRank, ""}, {&trace_.info.upStageToRank, "u"}})
+            for (std::size_t s = 0; s < placement->size(); ++s)
+                if ((*placement)[s] == rank) stages += (count++ == 0 ? "" : ",") + (direction + std::to_string(s));
         std::string text = "rank " + std::to_string(rank.value);
         if (count > 0) text += (count == 1 ? " · stage " : " · stages ") + stages;
         return text;

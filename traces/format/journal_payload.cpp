@@ -62,9 +62,10 @@ public:
         appendZigzag(out_, info.ranks);
         appendZigzag(out_, info.chunks);
         appendZigzag(out_, info.microbatches);
-        appendVarint(out_, info.stageToRank.size());
-        for (const Rank rank : info.stageToRank) appendZigzag(out_, rank.value);
+        appendPlacement(info.stageToRank);
         appendText(out_, info.host);
+        appendZigzag(out_, info.slices);
+        appendPlacement(info.upStageToRank);
     }
     void operator()(const LaneRecord& r)
     {
@@ -137,9 +138,23 @@ public:
     void operator()(const SessionRecord& r) { appendText(out_, r.json); }
 
 private:
+    void appendPlacement(const std::vector<Rank>& placement)
+    {
+        appendVarint(out_, placement.size());
+        for (const Rank rank : placement) appendZigzag(out_, rank.value);
+    }
+
     std::string& out_;
     JournalDeltas& deltas_;
 };
+
+std::vector<Rank> readPlacement(ByteReader& in)
+{
+    std::vector<Rank> placement;
+    for (std::uint64_t count = in.varint(); count > 0 && !in.failed(); --count) // ends with the bytes at the latest
+        placement.push_back(Rank{in.fit<std::int32_t>(in.zigzag())});
+    return placement;
+}
 
 Record readInfo(ByteReader& in, JournalDeltas& deltas)
 {
@@ -153,9 +168,12 @@ Record readInfo(ByteReader& in, JournalDeltas& deltas)
     r.info.ranks = in.fit<std::int32_t>(in.zigzag());
     r.info.chunks = in.fit<std::int32_t>(in.zigzag());
     r.info.microbatches = in.fit<std::int32_t>(in.zigzag());
-    for (std::uint64_t count = in.varint(); count > 0 && !in.failed(); --count) // ends with the bytes at the latest
-        r.info.stageToRank.push_back(Rank{in.fit<std::int32_t>(in.zigzag())});
+    r.info.stageToRank = readPlacement(in);
     r.info.host = in.text();
+    if (in.remaining() > 0) { // written since there are schedules of slices and of two directions
+        r.info.slices = in.fit<std::int32_t>(in.zigzag());
+        r.info.upStageToRank = readPlacement(in);
+    }
     return r;
 }
 

@@ -36,8 +36,10 @@ Expected<void> checkBounds(const TraceInfo& info)
     if (Expected<void> ranks = within("the number of ranks", info.ranks, 0, kMostRank); !ranks.ok()) return ranks;
     if (Expected<void> chunks = within("the number of chunks", info.chunks, 0, kMostRank); !chunks.ok()) return chunks;
     if (info.microbatches < 0) return outside("the number of micro-batches", info.microbatches, 0, INT32_MAX);
-    for (const Rank rank : info.stageToRank)
-        if (Expected<void> ok = checkRank(rank); !ok.ok()) return ok;
+    if (Expected<void> slices = within("the number of slices of a sequence", info.slices, 1, INT32_MAX); !slices.ok()) return slices;
+    for (const std::vector<Rank>* placement : {&info.stageToRank, &info.upStageToRank})
+        for (const Rank rank : *placement)
+            if (Expected<void> ok = checkRank(rank); !ok.ok()) return ok;
     return {};
 }
 

@@ -42,8 +42,10 @@ struct TraceInfo {
     std::int32_t ranks = 0;
     std::int32_t chunks = 1;       // per rank and direction (v)
     std::int32_t microbatches = 0; // per step
-    std::vector<Rank> stageToRank; // one entry per stage
+    std::vector<Rank> stageToRank; // one entry per stage; of two directions, the one that runs down
     std::string host;              // where it was measured
+    std::int32_t slices = 1;       // of a sequence: slice k of micro-batch i is numbered i * slices + k in actions
+    std::vector<Rank> upStageToRank = {}; // the other of two directions; empty where there is one
 
     bool operator==(const TraceInfo&) const = default;
 };

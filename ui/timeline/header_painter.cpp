@@ -108,6 +108,8 @@ QString stagesText(const traces::TraceInfo& info, traces::Rank rank)
     QStringList stages;
     for (std::size_t stage = 0; stage < info.stageToRank.size(); ++stage)
         if (info.stageToRank[stage] == rank) stages << QString::number(stage);
+    for (std::size_t stage = 0; stage < info.upStageToRank.size(); ++stage)
+        if (info.upStageToRank[stage] == rank) stages << QStringLiteral("u%1").arg(stage);
     if (stages.isEmpty()) return {};
     return (stages.size() == 1 ? QStringLiteral("stage ") : QStringLiteral("stages ")) + stages.join(QStringLiteral(", "));
 }
