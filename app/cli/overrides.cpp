@@ -191,18 +191,34 @@ Expected<void> applyCosts(Plan& plan, const Overrides& given)
     return {};
 }
 
+std::string namesThat(bool engine::ScheduleFamily::*quality)
+{
+    std::vector<std::string> names;
+    for (const engine::ScheduleFamily& family : engine::scheduleFamilies())
+        if (family.*quality) names.push_back(family.name);
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// An option that the schedule would leave alone is refused; a plan's own value may wait for another schedule.
+Expected<void> applyPlanning(Plan& plan, const Overrides& given)
+{
+    if (!given.memoryLimit) return {};
+    const engine::ScheduleFamily* family = engine::findFamily(plan.pipeline.schedule);
+    if (namesScheduleFile(given) || !family || !family->plansByCosts) {
+        return Error{fmt::format("--memory-limit {}: schedule {} does not plan for a limit, {} does; leave it out, and read the peak "
+                                 "memory of each rank from the result",
+                                 *given.memoryLimit, namesScheduleFile(given) ? *given.schedule : plan.pipeline.schedule,
+                                 namesThat(&engine::ScheduleFamily::plansByCosts))};
+    }
+    return take("--memory-limit", given.memoryLimit, plan.pipeline.memoryLimit, traces::parseSize);
+}
+
 // What the contract has but no schedule here uses yet: said, never ignored.
 Expected<void> refuseUnsupported(const Overrides& given)
 {
     if (given.slices && *given.slices != "1") {
         return Error{fmt::format("--slices {}: none of the schedules here ({}) cuts sequences into slices; leave it out",
                                  *given.slices, familyNames())};
-    }
-    if (given.memoryLimit) {
-        return Error{fmt::format(
-            "--memory-limit {}: none of the schedules here ({}) plans for a limit; leave it out, and read the peak "
-            "memory of each rank from the result",
-            *given.memoryLimit, familyNames())};
     }
     if (given.send && *given.send != "buffered" && *given.send != "rendezvous") {
         return Error{fmt::format("--send {}: not known; buffered or rendezvous", *given.send)};
@@ -253,7 +269,7 @@ void addOverrides(CLI::App& verb, Overrides& given)
     option("--microbatches", given.microbatches, "M", "Micro-batches per step; their size stays");
     option("--slices", given.slices, "K", "Slices of a sequence; 1, as no schedule here cuts sequences yet");
     option("--memory-limit", given.memoryLimit, "X",
-           "Bound on the activations of a rank; refused, as no schedule here plans for one yet");
+           "Bound on the activations of a rank, for schedules that plan by it (zb-auto)");
     option("--send", given.send, "buffered|rendezvous", "How sends behave; buffered, see validate for the other");
     option("--seed", given.seed, "N", "Of the jitter; of weights and data in a run");
     group =
@@ -276,7 +292,7 @@ void addOverrides(CLI::App& verb, Overrides& given)
 
 Expected<Plan> withOverrides(Plan plan, const Overrides& given)
 {
-    for (const auto step : {applySchedule, applyShape, applyCosts}) {
+    for (const auto step : {applySchedule, applyShape, applyPlanning, applyCosts}) {
         if (auto done = step(plan, given); !done.ok()) return done.error();
     }
     if (auto done = refuseUnsupported(given); !done.ok()) return done.error();

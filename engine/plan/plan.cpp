@@ -21,19 +21,34 @@ std::string_view checkModeText(CheckMode check) { return wordOf(kCheckWords, che
 
 namespace {
 
-ScheduleRequest requestOf(const PipelineSpec& pipeline, const std::stop_token& stop = {})
+// What the plan asks its family for, judged; with the plan's own costs in `costs` where the family plans by them. A family that does
+// not leaves the limit in the plan, for the next one that does.
+Expected<ScheduleRequest> requestOf(const Plan& plan, CostTable& costs)
 {
-    return {.name = pipeline.schedule,
-            .ranks = pipeline.ranks,
-            .chunks = pipeline.chunks,
-            .microbatches = pipeline.microbatches,
-            .stop = stop};
+    const PipelineSpec& pipeline = plan.pipeline;
+    ScheduleRequest request{.name = pipeline.schedule,
+                            .ranks = pipeline.ranks,
+                            .chunks = pipeline.chunks,
+                            .microbatches = pipeline.microbatches};
+    if (Expected<void> shape = checkRequest(request); !shape.ok()) return shape.error();
+    if (!findFamily(request.name)->plansByCosts) return request;
+    Expected<CostTable> planned = costsOf(plan);
+    if (!planned.ok()) return planned.error();
+    costs = std::move(planned).value();
+    request.costs = &costs;
+    request.memoryLimit = pipeline.memoryLimit;
+    if (Expected<void> whole = checkRequest(request); !whole.ok()) return whole.error();
+    return request;
 }
 
 // Without making a schedule that a generator knows how to make: a plan is checked at every key.
 Expected<void> checkSchedule(const Plan& plan)
 {
-    if (plan.pipeline.schedule != "custom") return checkRequest(requestOf(plan.pipeline));
+    if (plan.pipeline.schedule != "custom") {
+        CostTable costs;
+        const Expected<ScheduleRequest> request = requestOf(plan, costs);
+        return request.ok() ? Expected<void>{} : Expected<void>{request.error()};
+    }
     Expected<Schedule> schedule = scheduleOf(plan);
     return schedule.ok() ? Expected<void>{} : Expected<void>{schedule.error()};
 }
@@ -53,7 +68,13 @@ Expected<void> checkEvenStages(const Schedule& schedule)
 Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop)
 {
     const PipelineSpec& pipeline = plan.pipeline;
-    if (pipeline.schedule != "custom") return generate(requestOf(pipeline, stop));
+    if (pipeline.schedule != "custom") {
+        CostTable costs;
+        Expected<ScheduleRequest> request = requestOf(plan, costs);
+        if (!request.ok()) return request.error();
+        request.value().stop = stop;
+        return generate(request.value());
+    }
     Expected<Schedule> parsed = parseSchedule(pipeline.customSchedule);
     if (!parsed.ok()) return parsed.error().in("pipeline.custom_schedule");
     const Schedule& schedule = parsed.value();

@@ -26,6 +26,7 @@ struct PipelineSpec {
     int chunks = 1; // stages per rank
     int microbatches = 8;
     std::string customSchedule; // text form; only for "custom"
+    Bytes memoryLimit = 0; // of the activations of a rank, for a family that plans by it, else without effect; 0: the family's own
 
     bool operator==(const PipelineSpec&) const = default;
 };

@@ -61,6 +61,18 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Naive", {"--schedule", "naive", "--microbatches", "1"}, 12'000'000, 0.75}),
     [](const auto& test) { return test.param.name; });
 
+TEST(Simulate, PlansForAMemoryLimit)
+{
+    const auto spanBubble = [](const char* limit) {
+        const Json json = jsonOf({"simulate", "--schedule", "zb-auto", "--activation-bytes", "2MiB", "--wgrad-bytes", "1MiB",
+                                  "--memory-limit", limit, "--json"});
+        for (const Json& rank : json["per_rank"]) EXPECT_LE(rank["peak_memory_bytes"], 16 << 20);
+        return json["bubble_span"].get<double>();
+    };
+    EXPECT_NEAR(spanBubble("8MiB"), 1.0 / 9, 1e-9); // ZB-1p
+    EXPECT_DOUBLE_EQ(spanBubble("16MiB"), 0);       // ZB-2p
+}
+
 TEST(Simulate, PrintsTheKeysOfTheContract)
 {
     const Json json = jsonOf({"simulate", "--json"});

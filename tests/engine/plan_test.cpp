@@ -74,6 +74,7 @@ TEST(PlanJson, KeepsEveryValue)
     plan.model.microbatchRows = 3;
     plan.partition = {1, 1, 1, 1};
     plan.pipeline = {"interleaved", 2, 2, 4, ""};
+    plan.pipeline.memoryLimit = 12'345; // waits for a schedule that plans by it
     plan.costs.source = CostSource::Measured;
     plan.costs.inputGrad = 5;
     plan.costs.weightGrad = 7;
@@ -190,6 +191,32 @@ TEST(PlanJson, RefusesPartitionsThatOnlyFitWhenTheirSumOverflows)
     plan.partition.assign(4096, 1 << 20);
     plan.partition.push_back(7); // 2^32 + 7
     EXPECT_THAT(checkPlan(plan).error().message, HasSubstr("it gives out 4294967303 layers, the model has 7"));
+}
+
+TEST(PlanSchedule, IsPlannedByTheCostsAndTheLimitOfThePlan)
+{
+    Plan plan;
+    plan.pipeline = {"zb-auto", 4, 1, 8, ""};
+    plan.costs.activationBytes = 2048;
+    plan.costs.wgradBytes = 1024;
+    const auto spanBubble = [&] {
+        const traces::Trace trace = simulate(scheduleOf(plan).value(), costsOf(plan).value()).value();
+        return traces::stepFigures(trace, traces::Step{0}).value().bubbleSpan;
+    };
+    EXPECT_NEAR(spanBubble(), 1.0 / 9, 1e-12); // ZB-1p: 27 slots for 24
+    plan.pipeline.memoryLimit = Bytes{2} * 4 * 2048;
+    EXPECT_DOUBLE_EQ(spanBubble(), 0); // ZB-2p
+    EXPECT_TRUE(checkPlan(plan).ok());
+    EXPECT_EQ(readPlan(writePlan(plan)).value(), plan);
+
+    plan.costs.stageScale = {1, 1, 3, 1};
+    EXPECT_NE(toText(scheduleOf(plan).value()), toText(generate({.name = "zb-auto", .ranks = 4, .microbatches = 8}).value()));
+
+    plan.pipeline.memoryLimit = 2047;
+    EXPECT_THAT(checkPlan(plan).error().message, HasSubstr("one micro-batch already keeps 2 KiB"));
+    EXPECT_EQ(scheduleOf(plan).error().message, checkPlan(plan).error().message);
+    plan.pipeline.schedule = "1f1b"; // does not go by it
+    EXPECT_TRUE(checkPlan(plan).ok());
 }
 
 TEST(PlanFile, NamesTheFileOfAnError)
