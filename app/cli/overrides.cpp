@@ -202,13 +202,21 @@ std::string namesThat(bool engine::ScheduleFamily::*quality)
 // An option that the schedule would leave alone is refused; a plan's own value may wait for another schedule.
 Expected<void> applyPlanning(Plan& plan, const Overrides& given)
 {
-    if (!given.memoryLimit) return {};
-    const engine::ScheduleFamily* family = engine::findFamily(plan.pipeline.schedule);
-    if (namesScheduleFile(given) || !family || !family->plansByCosts) {
+    const std::string& name = namesScheduleFile(given) ? *given.schedule : plan.pipeline.schedule;
+    const engine::ScheduleFamily* family = engine::findFamily(name);
+    if (given.memoryLimit && !(family && family->plansByCosts)) {
         return Error{fmt::format("--memory-limit {}: schedule {} does not plan for a limit, {} does; leave it out, and read the peak "
                                  "memory of each rank from the result",
-                                 *given.memoryLimit, namesScheduleFile(given) ? *given.schedule : plan.pipeline.schedule,
-                                 namesThat(&engine::ScheduleFamily::plansByCosts))};
+                                 *given.memoryLimit, name, namesThat(&engine::ScheduleFamily::plansByCosts))};
+    }
+    if (given.group && !(family && family->goesInGroups)) {
+        return Error{fmt::format("--group {}: schedule {} does not go in groups of micro-batches, {} does; leave it out", *given.group, name,
+                                 namesThat(&engine::ScheduleFamily::goesInGroups))};
+    }
+    if (given.group) {
+        const Expected<long long> size = parseWhole("--group", *given.group, 0, engine::kMaxActions / 2);
+        if (!size.ok()) return size.error();
+        plan.pipeline.group = static_cast<int>(size.value());
     }
     return take("--memory-limit", given.memoryLimit, plan.pipeline.memoryLimit, traces::parseSize);
 }
@@ -268,6 +276,7 @@ void addOverrides(CLI::App& verb, Overrides& given)
     option("--chunks", given.chunks, "V", "Stages per rank; list schedules tells how many each takes");
     option("--microbatches", given.microbatches, "M", "Micro-batches per step; their size stays");
     option("--slices", given.slices, "K", "Slices of a sequence; 1, as no schedule here cuts sequences yet");
+    option("--group", given.group, "G", "Micro-batches through a chunk before the next, for interleaved; 0: PyTorch's rule");
     option("--memory-limit", given.memoryLimit, "X",
            "Bound on the activations of a rank, for schedules that plan by it (zb-auto)");
     option("--send", given.send, "buffered|rendezvous", "How sends behave; buffered, see validate for the other");

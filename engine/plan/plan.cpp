@@ -21,22 +21,17 @@ std::string_view checkModeText(CheckMode check) { return wordOf(kCheckWords, che
 
 namespace {
 
-// What the plan asks its family for, judged; with the plan's own costs in `costs` where the family plans by them. A family that does
-// not leaves the limit in the plan, for the next one that does.
-Expected<ScheduleRequest> requestOf(const Plan& plan, CostTable& costs)
+// The plan's request, judged; with its own costs in `costs` where the family plans by them.
+Expected<ScheduleRequest> judgedRequest(const Plan& plan, CostTable& costs)
 {
-    const PipelineSpec& pipeline = plan.pipeline;
-    ScheduleRequest request{.name = pipeline.schedule,
-                            .ranks = pipeline.ranks,
-                            .chunks = pipeline.chunks,
-                            .microbatches = pipeline.microbatches};
+    ScheduleRequest request = requestOf(plan.pipeline);
     if (Expected<void> shape = checkRequest(request); !shape.ok()) return shape.error();
     if (!findFamily(request.name)->plansByCosts) return request;
     Expected<CostTable> planned = costsOf(plan);
     if (!planned.ok()) return planned.error();
     costs = std::move(planned).value();
     request.costs = &costs;
-    request.memoryLimit = pipeline.memoryLimit;
+    request.memoryLimit = plan.pipeline.memoryLimit;
     if (Expected<void> whole = checkRequest(request); !whole.ok()) return whole.error();
     return request;
 }
@@ -46,7 +41,7 @@ Expected<void> checkSchedule(const Plan& plan)
 {
     if (plan.pipeline.schedule != "custom") {
         CostTable costs;
-        const Expected<ScheduleRequest> request = requestOf(plan, costs);
+        const Expected<ScheduleRequest> request = judgedRequest(plan, costs);
         return request.ok() ? Expected<void>{} : Expected<void>{request.error()};
     }
     Expected<Schedule> schedule = scheduleOf(plan);
@@ -54,6 +49,16 @@ Expected<void> checkSchedule(const Plan& plan)
 }
 
 } // namespace
+
+ScheduleRequest requestOf(const PipelineSpec& pipeline)
+{
+    const ScheduleFamily* family = findFamily(pipeline.schedule);
+    return {.name = pipeline.schedule,
+            .ranks = pipeline.ranks,
+            .chunks = pipeline.chunks,
+            .microbatches = pipeline.microbatches,
+            .group = family && family->goesInGroups ? pipeline.group : 0};
+}
 
 Expected<void> checkEvenStages(const Schedule& schedule)
 {
@@ -70,7 +75,7 @@ Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop)
     const PipelineSpec& pipeline = plan.pipeline;
     if (pipeline.schedule != "custom") {
         CostTable costs;
-        Expected<ScheduleRequest> request = requestOf(plan, costs);
+        Expected<ScheduleRequest> request = judgedRequest(plan, costs);
         if (!request.ok()) return request.error();
         request.value().stop = stop;
         return generate(request.value());

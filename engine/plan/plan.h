@@ -26,7 +26,9 @@ struct PipelineSpec {
     int chunks = 1; // stages per rank
     int microbatches = 8;
     std::string customSchedule; // text form; only for "custom"
-    Bytes memoryLimit = 0; // of the activations of a rank, for a family that plans by it, else without effect; 0: the family's own
+    // Without effect where the family does not go by them; 0: the family's own.
+    Bytes memoryLimit = 0; // of the activations of a rank
+    int group = 0;         // micro-batches that go through a chunk before the next
 
     bool operator==(const PipelineSpec&) const = default;
 };
@@ -99,6 +101,10 @@ struct Plan {
 
 // Everything that can be said without running: ranges, model, partition, schedule, costs. First error found.
 Expected<void> checkPlan(const Plan& plan);
+
+// What the plan asks its schedule's family for, but for costs: the numbers that the family takes. What it does not take stays in the
+// plan, for the next family that does.
+ScheduleRequest requestOf(const PipelineSpec& pipeline);
 
 // `stop` ends the making of a large one with an error; another thread may ask for that at any time.
 Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop = {});

@@ -104,6 +104,9 @@ Expected<void> checkRequest(const ScheduleRequest& request)
     if (!known) return Error{fmt::format("schedule \"{}\" is unknown; known are {}", request.name, knownNames())};
     if (Expected<void> ranges = checkRanges(request); !ranges.ok()) return ranges;
     if (Expected<void> chunks = checkChunks(request, known->family); !chunks.ok()) return chunks;
+    if (request.group != 0 && !known->family.goesInGroups)
+        return Error{fmt::format("schedule {}: groups of {} micro-batches are not allowed, it does not go in groups; use 0, or interleaved",
+                                 request.name, request.group)};
     if (request.slices > 1 && !known->family.cutsSequences)
         return Error{fmt::format("schedule {}: {} slices of a sequence are not allowed, it takes sequences whole; use 1 slice, or seq1f1b",
                                  request.name, request.slices)};

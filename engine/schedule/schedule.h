@@ -65,6 +65,7 @@ struct ScheduleRequest {
     int chunks = 1;
     int microbatches = 8;
     int slices = 1;                   // of a sequence, for the families that cut sequences
+    int group = 0;                    // micro-batches through a chunk before the next one, for families that group; 0: the family's own
     const CostTable* costs = nullptr; // for families that plan by costs; none: F, I and W take the same time, nothing to transfer
     std::int64_t memoryLimit = 0;     // bytes of activations of a rank, for the same; 0: the family's own
     std::stop_token stop = {};        // ends the making of a large schedule early, with an error; looked at once per rank
@@ -88,6 +89,7 @@ struct ScheduleFamily {
     std::vector<ForeignName> elsewhere = {};
     bool plansByCosts = false; // goes by the costs and the memory limit of a request; the others leave them alone
     bool cutsSequences = false; // takes more than one slice
+    bool goesInGroups = false;  // takes the size of a group of micro-batches
 };
 
 // The schedules that generate() knows, in the order of the command line contract.

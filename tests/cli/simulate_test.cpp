@@ -61,6 +61,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Naive", {"--schedule", "naive", "--microbatches", "1"}, 12'000'000, 0.75}),
     [](const auto& test) { return test.param.name; });
 
+TEST(Simulate, GoesInGroupsOfTheSizeAskedFor)
+{
+    const std::string order =
+        stagecraft({"schedule", "--schedule", "interleaved", "--ranks", "2", "--chunks", "2", "--microbatches", "5", "--group", "3"}).out;
+    EXPECT_THAT(order, HasSubstr("0F0,0F1,0F2,2F0,2F1,2F2,2B0,0F3"));
+}
+
 TEST(Simulate, PlansForAMemoryLimit)
 {
     const auto spanBubble = [](const char* limit) {

@@ -74,6 +74,7 @@ TEST(PlanJson, KeepsEveryValue)
     plan.model.microbatchRows = 3;
     plan.partition = {1, 1, 1, 1};
     plan.pipeline = {"interleaved", 2, 2, 4, ""};
+    plan.pipeline.group = 4;
     plan.pipeline.memoryLimit = 12'345; // waits for a schedule that plans by it
     plan.costs.source = CostSource::Measured;
     plan.costs.inputGrad = 5;
@@ -217,6 +218,21 @@ TEST(PlanSchedule, IsPlannedByTheCostsAndTheLimitOfThePlan)
     EXPECT_EQ(scheduleOf(plan).error().message, checkPlan(plan).error().message);
     plan.pipeline.schedule = "1f1b"; // does not go by it
     EXPECT_TRUE(checkPlan(plan).ok());
+}
+
+TEST(PlanSchedule, GoesInGroupsOfThePlansSize)
+{
+    Plan plan;
+    plan.pipeline = {"interleaved", 2, 2, 5, ""};
+    plan.pipeline.group = 3;
+    EXPECT_EQ(scheduleOf(plan).value(),
+              generate({.name = "interleaved", .ranks = 2, .chunks = 2, .microbatches = 5, .group = 3}).value());
+    EXPECT_EQ(readPlan(writePlan(plan)).value(), plan);
+    plan.pipeline.group = 6;
+    EXPECT_THAT(checkPlan(plan).error().message, HasSubstr("groups of 6 micro-batches are not allowed, a group takes 2 to 5"));
+    plan.pipeline.schedule = "looped-bfs"; // does not go by it
+    EXPECT_TRUE(checkPlan(plan).ok());
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"pipeline":{"group":-1}})"), HasSubstr("pipeline.group: -1 is not allowed"));
 }
 
 TEST(PlanFile, NamesTheFileOfAnError)

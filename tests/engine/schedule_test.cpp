@@ -124,6 +124,54 @@ TEST(Interleaved, TakesTenMicroBatchesOnFourRanksInTwoRoundsOfFive)
     EXPECT_DOUBLE_EQ(figures.ranks[0].peakActivations, 12 / 2.0);
 }
 
+engine::ScheduleRequest inGroups(int ranks, int chunks, int microbatches, int group)
+{
+    return {.name = "interleaved", .ranks = ranks, .chunks = chunks, .microbatches = microbatches, .group = group};
+}
+
+// Megatron-LM's example of its schedule table: two ranks, two chunks, groups of three, five micro-batches.
+TEST(Interleaved, GivesTheRestToTheLastGroup)
+{
+    const engine::Schedule schedule = engine::generate(inGroups(2, 2, 5, 3)).value();
+    std::string forwards;
+    std::string backwards;
+    for (const engine::Action& action : schedule.order[0])
+        (action.kind() == engine::ActionKind::Forward ? forwards : backwards) += traces::toText(action) + ' ';
+    EXPECT_EQ(forwards, "0F0 0F1 0F2 2F0 2F1 2F2 0F3 0F4 2F3 2F4 ");
+    EXPECT_EQ(backwards, "2B0 2B1 2B2 0B0 0B1 0B2 2B3 2B4 0B3 0B4 ");
+    // warm-up (v-1)g + 2(p-1-r)
+    EXPECT_EQ(engine::toText(schedule), "0F0,0F1,0F2,2F0,2F1,2F2,2B0,0F3,2B1,0F4,2B2,2F3,0B0,2F4,0B1,0B2,2B3,2B4,0B3,0B4\n"
+                                        "1F0,1F1,1F2,3F0,3B0,3F1,3B1,3F2,3B2,1F3,1B0,1F4,1B1,3F3,1B2,3F4,3B3,3B4,1B3,1B4\n");
+}
+
+TEST(Interleaved, IsLegalWithEveryGroupThatItTakes)
+{
+    int taken = 0;
+    for (int p = 1; p <= 6; ++p)
+        for (int v = 2; v <= 4; ++v)
+            for (int m = 1; m <= 16; ++m)
+                for (int group = 1; group <= m; ++group) {
+                    const traces::Expected<engine::Schedule> schedule = engine::generate(inGroups(p, v, m, group));
+                    if (!schedule.ok()) continue;
+                    ++taken;
+                    EXPECT_TRUE(engine::validate(schedule.value()).legal()) << p << ' ' << v << ' ' << m << ' ' << group;
+                    if (m % p == 0 && group == p) {
+                        EXPECT_EQ(schedule.value(), made("interleaved", p, m, v));
+                    }
+                }
+    EXPECT_GT(taken, 500);
+}
+
+TEST(Interleaved, NamesTheNearestGroupThatFits)
+{
+    EXPECT_THAT(errorOf(inGroups(4, 2, 8, 3)), HasSubstr("groups of 3 micro-batches are not allowed, a group takes 4 to 8; the nearest size that fits is 4"));
+    EXPECT_THAT(errorOf(inGroups(4, 2, 8, 9)), HasSubstr("the nearest size that fits is 8"));
+    EXPECT_THAT(errorOf(inGroups(4, 2, 8, -1)), HasSubstr("a group takes 4 to 8; the nearest size that fits is 4"));
+    EXPECT_THAT(errorOf(inGroups(4, 2, 9, 6)), HasSubstr("they leave 3 for the last group, too few for 4 ranks; the nearest size that fits is 5"));
+    EXPECT_THAT(errorOf(inGroups(4, 2, 3, 2)), HasSubstr("a group takes 3 to 3"));
+    EXPECT_THAT(errorOf({.name = "1f1b", .group = 4}), HasSubstr("it does not go in groups; use 0, or interleaved"));
+}
+
 TEST(Generate, NamesTheNearestMicroBatchesThatFit)
 {
     EXPECT_THAT(errorOf({"interleaved", 4, 2, 9}), HasSubstr("the nearest number that fits is 8"));

@@ -138,10 +138,7 @@ void PipelineSection::showPlan()
 void PipelineSection::judge()
 {
     const engine::PipelineSpec& pipeline = plan().pipeline;
-    const engine::ScheduleRequest request{.name = pipeline.schedule,
-                                          .ranks = pipeline.ranks,
-                                          .chunks = pipeline.chunks,
-                                          .microbatches = pipeline.microbatches};
+    const engine::ScheduleRequest request = requestOf(pipeline);
     // A generator judges a request at once; a schedule written out has to be read, which takes as long as it is.
     engine::Expected<void> verdict = checkRequest(request);
     if (pipeline.schedule == "custom") {

@@ -13,8 +13,10 @@ Family familyOf(const engine::PipelineSpec& pipeline)
     if (pipeline.schedule == "naive") return Family::Naive;
     if (pipeline.schedule == "gpipe") return Family::GPipe;
     if (pipeline.schedule == "1f1b") return Family::OneFOneB;
-    // Where m is no multiple of p, rounds are uneven and the closed form does not hold.
-    if (pipeline.schedule == "interleaved" && pipeline.microbatches % pipeline.ranks == 0) return Family::Interleaved;
+    // Where m is no multiple of p, rounds are uneven and the closed form does not hold; nor for groups of another size.
+    if (pipeline.schedule == "interleaved" && pipeline.microbatches % pipeline.ranks == 0 &&
+        (pipeline.group == 0 || pipeline.group == pipeline.ranks))
+        return Family::Interleaved;
     return Family::Unknown;
 }
 

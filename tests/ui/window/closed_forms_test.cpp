@@ -25,6 +25,9 @@ TEST(ClosedForms, GiveTheBubblesOfThePapers)
 TEST(ClosedForms, DoNotClaimWhatHoldsOnlyForWholeRounds)
 {
     EXPECT_FALSE(bubbleMakespanForm(pipelineOf("interleaved", 4, 2, 10)));
+    engine::PipelineSpec inGroups = pipelineOf("interleaved", 4, 2, 8);
+    inGroups.group = 8;
+    EXPECT_FALSE(bubbleMakespanForm(inGroups));
     EXPECT_FALSE(bubbleMakespanForm(pipelineOf("custom", 4, 1, 8)));
 }
 
