@@ -34,6 +34,7 @@ Generator zbH2();
 Generator zbAuto();
 Generator interleavedZb();
 Generator zbV();
+Generator zbVAuto();
 Generator vHalf();
 Generator vMin();
 Generator oneFOneBV();

@@ -69,6 +69,7 @@ const std::vector<Generator>& generators()
         zbAuto(),
         interleavedZb(),
         zbV(),
+        zbVAuto(),
         vHalf(),
         vMin(),
         oneFOneBV(),

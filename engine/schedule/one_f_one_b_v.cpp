@@ -37,7 +37,7 @@ Generator oneFOneBV()
              "Two chunks in a V with whole backwards: somewhat less bubble than 1F1B in two thirds of its memory, flat over the ranks.",
              "two chunks per rank; up to 512 ranks, any number of micro-batches",
              "Qi et al. 2024, Pipeline Parallelism with Controllable Memory, arXiv 2405.15362", 2, 2,
-             {{"sail-sg zero-bubble", "v1f1b"}}},
+             {{"sail-sg", "zero-bubble schedule (v1f1b.py)"}}},
             &oneFOneBVSchedule, &checkBlockRanks};
 }
 

@@ -34,7 +34,7 @@ Generator vHalf()
              "ZB-V with half of its memory, flat over the ranks, and half of the bubble of 1F1B.",
              "two chunks per rank; up to 512 ranks, any number of micro-batches",
              "Qi et al. 2024, Pipeline Parallelism with Controllable Memory, arXiv 2405.15362", 2, 2,
-             {{"paper", "V-Half"}, {"sail-sg zero-bubble", "zbv_greedy half"}}},
+             {{"paper", "V-Half"}, {"sail-sg", "zero-bubble schedule (zbv_greedy.py)"}}},
             &vHalfSchedule, &checkBlockRanks};
 }
 

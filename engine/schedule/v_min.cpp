@@ -35,7 +35,7 @@ Generator vMin()
              "ZB-V with a third of its memory, flat over the ranks, and two thirds of the bubble of 1F1B.",
              "two chunks per rank; up to 512 ranks, any number of micro-batches",
              "Qi et al. 2024, Pipeline Parallelism with Controllable Memory, arXiv 2405.15362", 2, 2,
-             {{"paper", "V-Min"}, {"sail-sg zero-bubble", "zbv_greedy min"}}},
+             {{"paper", "V-Min"}, {"sail-sg", "zero-bubble schedule (zbv_greedy.py)"}}},
             &vMinSchedule, &checkBlockRanks};
 }
 

@@ -63,6 +63,7 @@ TEST(List, NamesSchedulesModelsAndPlans)
         "zb-auto",
         "interleaved-zb",
         "zb-v",
+        "zb-v-auto",
         "v-half",
         "v-min",
         "1f1b-v",

@@ -67,6 +67,7 @@ const Case kCases[] = {
     {"zbauto_1p_p4_m8.txt", "zb-auto"},
     {"interleavedzb_p4_m8_v2.txt", "interleaved-zb"},
     {"zbv_p4_m8.txt", "zb-v"},
+    {"zbvauto_p4_m8.txt", "zb-v-auto"},
     {"vhalf_p4_m8.txt", "v-half"},
     {"vhalf_p3_m7.txt", "v-half"},
     {"vmin_p4_m8.txt", "v-min"},
