@@ -40,6 +40,7 @@ Generator vMin();
 Generator oneFOneBV();
 Generator dualPipe();
 Generator dualPipeV();
+Generator hanayo();
 Generator chimera();
 Generator seq1F1B();
 Generator forwardOnly();

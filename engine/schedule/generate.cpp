@@ -75,6 +75,7 @@ const std::vector<Generator>& generators()
         oneFOneBV(),
         dualPipe(),
         dualPipeV(),
+        hanayo(),
         chimera(),
         seq1F1B(),
         forwardOnly(),

@@ -68,6 +68,7 @@ TEST(List, NamesSchedulesModelsAndPlans)
         "v-min",
         "1f1b-v",
         "dualpipe-v",
+        "hanayo",
         "forward-only",
     };
     EXPECT_EQ(namesIn(jsonOf({"list", "schedules", "--json"})), schedules);

@@ -35,6 +35,7 @@ std::optional<LegalChange> nearestLegal(const ScheduleRequest& request)
         return LegalChange{LegalChange::Number::Chunks, clamped.chunks};
     if (const auto m = nearest(request, &ScheduleRequest::microbatches, 2 * std::min(request.ranks, 64)))
         return LegalChange{LegalChange::Number::MicroBatches, *m};
+    if (const auto v = nearest(request, &ScheduleRequest::chunks, 1)) return LegalChange{LegalChange::Number::Chunks, *v};
     if (const auto p = nearest(request, &ScheduleRequest::ranks, 8)) return LegalChange{LegalChange::Number::Ranks, *p};
     return std::nullopt;
 }

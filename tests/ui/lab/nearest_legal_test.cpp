@@ -17,6 +17,8 @@ TEST(NearestLegal, OffersTheNumberOfChunksThatTheFamilyTakes)
               (LegalChange{LegalChange::Number::Chunks, 1}));
     EXPECT_EQ(nearestLegal({.name = "interleaved", .ranks = 4, .chunks = 1, .microbatches = 8}),
               (LegalChange{LegalChange::Number::Chunks, 2}));
+    EXPECT_EQ(nearestLegal({.name = "hanayo", .ranks = 4, .chunks = 3, .microbatches = 8}),
+              (LegalChange{LegalChange::Number::Chunks, 4}));
 }
 
 // PyTorch's rule: rounds = max(1, m div p) = 2, and m must be a multiple of it: 9 is not, 10 is.
