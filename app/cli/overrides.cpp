@@ -75,14 +75,15 @@ Expected<void> applySchedule(Plan& plan, const Overrides& given)
 
 Expected<void> applyShape(Plan& plan, const Overrides& given)
 {
-    if (namesScheduleFile(given) && (given.ranks || given.chunks || given.microbatches)) {
-        return Error{fmt::format("--schedule {}: a file says itself how many ranks, chunks and micro-batches there are; leave "
-                                 "--ranks, --chunks and --microbatches out",
+    if (namesScheduleFile(given) && (given.ranks || given.chunks || given.microbatches || given.slices)) {
+        return Error{fmt::format("--schedule {}: a file says itself how many ranks, chunks, micro-batches and slices there are; leave "
+                                 "--ranks, --chunks, --microbatches and --slices out",
                                  *given.schedule)};
     }
     long long ranks = plan.pipeline.ranks;
     long long chunks = plan.pipeline.chunks;
     long long microbatches = plan.pipeline.microbatches;
+    long long slices = plan.pipeline.slices;
     const auto whole = [](std::string_view option, long long most) {
         return [=](std::string_view text) { return parseWhole(option, text, 1, most); };
     };
@@ -90,7 +91,8 @@ Expected<void> applyShape(Plan& plan, const Overrides& given)
     for (const auto& [option, text, target, most] :
          {std::tuple{"--ranks", &given.ranks, &ranks, static_cast<long long>(engine::kMaxStages)},
           std::tuple{"--chunks", &given.chunks, &chunks, static_cast<long long>(engine::kMaxStages)},
-          std::tuple{"--microbatches", &given.microbatches, &microbatches, engine::kMaxActions / 2}}) {
+          std::tuple{"--microbatches", &given.microbatches, &microbatches, engine::kMaxActions / 2},
+          std::tuple{"--slices", &given.slices, &slices, static_cast<long long>(engine::kMaxSlices)}}) {
         if (!*text) continue;
         const Expected<long long> value = whole(option, most)(**text);
         if (!value.ok()) return value.error();
@@ -106,6 +108,7 @@ Expected<void> applyShape(Plan& plan, const Overrides& given)
         if (!plan.partition.empty()) plan = engine::withoutPartition(std::move(plan));
     }
     plan.pipeline.microbatches = static_cast<int>(microbatches);
+    plan.pipeline.slices = static_cast<int>(slices);
     return {};
 }
 
@@ -224,10 +227,6 @@ Expected<void> applyPlanning(Plan& plan, const Overrides& given)
 // What the contract has but no schedule here uses yet: said, never ignored.
 Expected<void> refuseUnsupported(const Overrides& given)
 {
-    if (given.slices && *given.slices != "1") {
-        return Error{fmt::format("--slices {}: none of the schedules here ({}) cuts sequences into slices; leave it out",
-                                 *given.slices, familyNames())};
-    }
     if (given.send && *given.send != "buffered" && *given.send != "rendezvous") {
         return Error{fmt::format("--send {}: not known; buffered or rendezvous", *given.send)};
     }
@@ -275,7 +274,7 @@ void addOverrides(CLI::App& verb, Overrides& given)
     option("--ranks", given.ranks, "P", "Number of ranks; the plan's model is partitioned anew");
     option("--chunks", given.chunks, "V", "Stages per rank; list schedules tells how many each takes");
     option("--microbatches", given.microbatches, "M", "Micro-batches per step; their size stays");
-    option("--slices", given.slices, "K", "Slices of a sequence; 1, as no schedule here cuts sequences yet");
+    option("--slices", given.slices, "K", "Slices of each sequence; seq1f1b takes any number, the others 1");
     option("--group", given.group, "G", "Micro-batches through a chunk before the next, for interleaved; 0: PyTorch's rule");
     option("--memory-limit", given.memoryLimit, "X",
            "Bound on the activations of a rank, for schedules that plan by it (zb-auto)");

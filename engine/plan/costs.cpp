@@ -184,6 +184,20 @@ Expected<void> addSizes(const Plan& plan, const ModelSizes* sizes, CostTable& ta
     return {};
 }
 
+// Slices of equal work: each takes and keeps its part of what the micro-batch does. The weights are there once.
+void cutIntoSlices(int slices, CostTable& table)
+{
+    if (slices == 1) return;
+    const auto part = [slices](std::int64_t whole) { return std::llround(static_cast<double>(whole) / slices); };
+    for (StageCosts& stage : table.stages) {
+        const bool splits = stage.inputGrad + stage.weightGrad == stage.backward;
+        for (TimeNs* time : {&stage.forward, &stage.backward, &stage.inputGrad, &stage.weightGrad, &stage.overlap}) *time = part(*time);
+        if (splits) stage.weightGrad = stage.backward - stage.inputGrad; // rounding must not part them
+        stage.activationBytes = part(stage.activationBytes);
+        stage.wgradBytes = part(stage.wgradBytes);
+    }
+}
+
 Expected<void> addTransfer(const Plan& plan, const ModelSizes* sizes, CostTable& table)
 {
     const CostSpec& costs = plan.costs;
@@ -192,7 +206,7 @@ Expected<void> addTransfer(const Plan& plan, const ModelSizes* sizes, CostTable&
     const Bytes boundary = costs.boundaryBytes > 0 ? costs.boundaryBytes : sizes != nullptr ? sizes->boundary : 0;
     if (boundary == 0)
         return Error{"costs.bandwidth: it needs the size of what is sent; give boundary_bytes, or a model"};
-    Expected<TimeNs> time = roundedTime(static_cast<double>(boundary) / costs.bandwidth * 1e9, "the transfer of a boundary");
+    Expected<TimeNs> time = roundedTime(static_cast<double>(boundary) / plan.pipeline.slices / costs.bandwidth * 1e9, "the transfer of a boundary");
     if (!time.ok()) return time.error();
     table.transfer += time.value();
     return {};
@@ -237,6 +251,7 @@ Expected<CostTable> costsOf(const Plan& plan)
         if (Expected<void> adjusted = adjustTimes(plan, table); !adjusted.ok()) return adjusted.error();
     if (Expected<void> added = addSizes(plan, known, table); !added.ok()) return added.error();
     if (Expected<void> transfer = addTransfer(plan, known, table); !transfer.ok()) return transfer.error();
+    cutIntoSlices(plan.pipeline.slices, table);
     table.jitter = plan.costs.jitter;
     table.seed = plan.costs.seed;
     return table;

@@ -57,6 +57,7 @@ ScheduleRequest requestOf(const PipelineSpec& pipeline)
             .ranks = pipeline.ranks,
             .chunks = pipeline.chunks,
             .microbatches = pipeline.microbatches,
+            .slices = pipeline.slices,
             .group = family && family->goesInGroups ? pipeline.group : 0};
 }
 
@@ -91,6 +92,7 @@ Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop)
     if (schedule.stages() != plan.stages()) return differs("ranks times chunks", plan.stages(), schedule.stages());
     if (schedule.microbatches != pipeline.microbatches)
         return differs("microbatches", pipeline.microbatches, schedule.microbatches);
+    if (schedule.slices != pipeline.slices) return differs("slices", pipeline.slices, schedule.slices);
     const ValidationReport report = validate(schedule);
     if (!report.errors.empty()) return Error{report.errors.front().message}.in("pipeline.custom_schedule");
     return parsed;
@@ -151,6 +153,7 @@ Expected<Plan> withCustomSchedule(Plan plan, std::string text)
     plan = withShape(std::move(plan), schedule.value().ranks, schedule.value().chunks);
     plan.pipeline.schedule = "custom";
     plan.pipeline.microbatches = schedule.value().microbatches;
+    plan.pipeline.slices = schedule.value().slices;
     plan.pipeline.customSchedule = std::move(text);
     if (const Expected<Schedule> sound = scheduleOf(plan); !sound.ok()) return sound.error();
     return plan;

@@ -119,6 +119,7 @@ std::string writePlan(const Plan& plan)
                          {"ranks", plan.pipeline.ranks},
                          {"chunks", plan.pipeline.chunks},
                          {"microbatches", plan.pipeline.microbatches}};
+    if (plan.pipeline.slices != 1) pipeline["slices"] = plan.pipeline.slices;
     if (plan.pipeline.group != 0) pipeline["group"] = plan.pipeline.group;
     if (plan.pipeline.memoryLimit != 0) pipeline["memory_limit"] = traces::exactSize(plan.pipeline.memoryLimit);
     if (!plan.pipeline.customSchedule.empty()) pipeline["custom_schedule"] = plan.pipeline.customSchedule;

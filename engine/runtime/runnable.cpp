@@ -17,6 +17,10 @@ constexpr int kMostThreads = 256; // of mode threads: more ranks than this no ho
 
 Expected<void> checkActions(const Schedule& schedule)
 {
+    if (schedule.slices > 1)
+        return Error{fmt::format("schedule {}: the live engine takes sequences whole, and this cuts each into {} slices. Take 1 slice, or "
+                                 "simulate this one.",
+                                 schedule.name, schedule.slices)};
     std::size_t backwards = 0;
     for (const auto& rank : schedule.order) {
         for (const Action& action : rank) {

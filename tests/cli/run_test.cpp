@@ -130,6 +130,11 @@ TEST(Run, WritesItsTraceInEveryFormat)
     EXPECT_EQ(jsonOf({"analyze", folder.file("a.json"), "--json"})["ranks"], 2);
 }
 
+TEST(Run, TakesSequencesWhole)
+{
+    expectRefusal({"run", "gpt-small", "--schedule", "seq1f1b", "--slices", "2"}, 1, "cuts each into 2 slices");
+}
+
 TEST(Run, NeedsAModel) { expectRefusal({"run", "eight-by-seventy"}, 1, "model"); }
 
 // The journal goes into a pipe, so that the test sees the run's first events and knows that it is under way.

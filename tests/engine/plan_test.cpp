@@ -266,6 +266,37 @@ TEST(PlanCosts, DivideARanksTimeAmongItsChunks)
     EXPECT_EQ(costs.stages[5].overlap, 3'000'000);
 }
 
+// A slice takes and sends its part; the parts of a backward stay its parts however they are rounded.
+TEST(PlanCosts, DivideAMicroBatchAmongItsSlices)
+{
+    Plan plan;
+    plan.pipeline.schedule = "seq1f1b";
+    plan.pipeline.microbatches = 4;
+    plan.pipeline.slices = 3;
+    plan.costs.forward = 3000;
+    plan.costs.backward = 5000;
+    plan.costs.overlap = 6000;
+    plan.costs.activationBytes = 900;
+    plan.costs.latency = 10;
+    plan.costs.bandwidth = 1e9;
+    plan.costs.boundaryBytes = 300;
+    EXPECT_EQ(readPlan(writePlan(plan)).value(), plan);
+    const CostTable costs = costsOf(plan).value();
+    EXPECT_EQ(costs.stages[2].forward, 1000);
+    EXPECT_EQ(costs.stages[2].backward, 1667);
+    EXPECT_EQ(costs.stages[2].inputGrad + costs.stages[2].weightGrad, 1667);
+    EXPECT_EQ(costs.stages[2].overlap, 2000);
+    EXPECT_EQ(costs.stages[2].activationBytes, 300);
+    EXPECT_EQ(costs.transfer, 110);
+    EXPECT_EQ(scheduleOf(plan).value().slices, 3);
+
+    const Plan custom = withCustomSchedule(Plan{}, toText(scheduleOf(plan).value())).value();
+    EXPECT_EQ(custom.pipeline.slices, 3);
+    EXPECT_EQ(custom.pipeline.microbatches, 4);
+    plan.pipeline.schedule = "1f1b";
+    EXPECT_THAT(checkPlan(plan).error().message, HasSubstr("use 1 slice, or seq1f1b"));
+}
+
 TEST(PlanCosts, MakeTheBackwardTheSumOfItsParts)
 {
     Plan plan;

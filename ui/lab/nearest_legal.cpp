@@ -33,6 +33,9 @@ std::optional<LegalChange> nearestLegal(const ScheduleRequest& request)
     clamped.chunks = std::clamp(request.chunks, family->minChunks, std::max(family->minChunks, family->maxChunks));
     if (clamped.chunks != request.chunks && possible(clamped))
         return LegalChange{LegalChange::Number::Chunks, clamped.chunks};
+    ScheduleRequest whole = request;
+    whole.slices = 1;
+    if (request.slices != 1 && possible(whole)) return LegalChange{LegalChange::Number::Slices, 1};
     if (const auto m = nearest(request, &ScheduleRequest::microbatches, 2 * std::min(request.ranks, 64)))
         return LegalChange{LegalChange::Number::MicroBatches, *m};
     if (const auto v = nearest(request, &ScheduleRequest::chunks, 1)) return LegalChange{LegalChange::Number::Chunks, *v};

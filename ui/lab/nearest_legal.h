@@ -12,7 +12,7 @@
 namespace stagecraft::ui {
 
 struct LegalChange {
-    enum class Number { Chunks, MicroBatches, Ranks };
+    enum class Number { Chunks, MicroBatches, Ranks, Slices };
     Number number = Number::Chunks;
     int value = 0;
     bool operator==(const LegalChange&) const = default;

@@ -17,6 +17,7 @@ PipelineSection::PipelineSection(QWidget* parent)
     : LabSection(parent), schedule_(newCombo()), fromFile_(new QPushButton(tr("From file…"))), idea_(new QLabel),
       text_(new ScheduleText), textProblem_(new InlineNote(InlineNote::Tone::Problem)), ranks_(newSpin(1, kMostRanks)),
       chunks_(newSpin(1, kMostChunks)), microbatches_(newSpin(1, kMostMicrobatches)),
+      slices_(newSpin(1, engine::kMaxSlices)),
       problem_(new InlineNote(InlineNote::Tone::Problem)), fix_(new QPushButton)
 {
     schedule_->setObjectName("schedule");
@@ -26,6 +27,7 @@ PipelineSection::PipelineSection(QWidget* parent)
     ranks_->setObjectName("ranks");
     chunks_->setObjectName("chunks");
     microbatches_->setObjectName("microbatches");
+    slices_->setObjectName("slices");
     problem_->setObjectName("pipelineProblem");
     fix_->setObjectName("pipelineFix");
     idea_->setWordWrap(true);
@@ -47,6 +49,8 @@ PipelineSection::PipelineSection(QWidget* parent)
              tr("How many stages each rank holds (v); more of them make bubbles smaller and transfers more frequent."));
     addField(*form, tr("Micro-&batches"), *microbatches_,
              tr("Into how many parts each step's batch is cut (m); more of them make bubbles smaller."));
+    addField(*form, tr("S&lices"), *slices_,
+             tr("Into how many pieces each sequence is cut (k), which go through the stages one after the other."));
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->addLayout(form);
@@ -69,6 +73,9 @@ PipelineSection::PipelineSection(QWidget* parent)
     });
     connect(microbatches_, &QSpinBox::valueChanged, this, [this](int value) {
         change(tr("micro-batches"), "microbatches", [&](engine::Plan& plan) { plan.pipeline.microbatches = value; });
+    });
+    connect(slices_, &QSpinBox::valueChanged, this, [this](int value) {
+        change(tr("slices"), "slices", [&](engine::Plan& plan) { plan.pipeline.slices = value; });
     });
     connect(fromFile_, &QPushButton::clicked, this, &PipelineSection::scheduleFileWanted);
     connect(text_, &ScheduleText::edited, this, &PipelineSection::takeText);
@@ -115,6 +122,7 @@ void PipelineSection::showPlan()
     ranks_->setValue(pipeline.ranks);
     chunks_->setValue(pipeline.chunks);
     microbatches_->setValue(pipeline.microbatches);
+    slices_->setValue(pipeline.slices);
     const QString given = tr("The schedule's text gives this number.");
     setCapability(*ranks_, !custom, given);
     setCapability(*microbatches_, !custom, given);
@@ -124,12 +132,17 @@ void PipelineSection::showPlan()
     else setCapability(*chunks_, !oneChunk || pipeline.chunks != family->minChunks,
                   family ? tr("%1 takes %2 per rank.").arg(toQt(family->title), counted(family->minChunks, "chunk")) : QString());
 
+    if (custom) setCapability(*slices_, false, given);
+    else setCapability(*slices_, !family || family->cutsSequences || pipeline.slices != 1,
+                       family ? tr("%1 takes sequences whole; Seq1F1B cuts them.").arg(toQt(family->title)) : QString());
+
     if (!judged_ || *judged_ != pipeline) judge();
     problem_->say(verdict_);
     fix_->setVisible(legal_.has_value());
     if (!legal_) return;
     const QString what = legal_->number == LegalChange::Number::Chunks   ? tr("%1 per rank").arg(counted(legal_->value, "chunk"))
                          : legal_->number == LegalChange::Number::Ranks ? counted(legal_->value, "rank")
+                         : legal_->number == LegalChange::Number::Slices ? counted(legal_->value, "slice")
                                                                         : counted(legal_->value, "micro-batch");
     fix_->setText(tr("Use %1").arg(what));
     describe(*fix_, tr("Use %1").arg(what), tr("Changes the one number that keeps the schedule from being built."));
@@ -158,6 +171,7 @@ void PipelineSection::applyFix()
         switch (legal.number) {
         case LegalChange::Number::Chunks: plan = withShape(plan, plan.pipeline.ranks, legal.value); break;
         case LegalChange::Number::Ranks: plan = withShape(plan, legal.value, plan.pipeline.chunks); break;
+        case LegalChange::Number::Slices: plan.pipeline.slices = legal.value; break;
         case LegalChange::Number::MicroBatches: plan.pipeline.microbatches = legal.value; break;
         }
     });

@@ -49,6 +49,7 @@ private:
     QSpinBox* ranks_;
     QSpinBox* chunks_;
     QSpinBox* microbatches_;
+    QSpinBox* slices_;
     InlineNote* problem_;
     QPushButton* fix_;
     std::optional<engine::PipelineSpec> judged_; // what the verdict below is about
