@@ -198,6 +198,12 @@ std::string writeCommand(const SessionCommand& command)
     return oneLine(json);
 }
 
+bool asksForRun(std::string_view line)
+{
+    const Expected<Json> parsed = parseJson(line);
+    return parsed.ok() && parsed.value().is_object() && parsed.value().value("command", Json{}) == "start";
+}
+
 Expected<SessionCommand> readCommand(std::string_view line)
 {
     Expected<Json> parsed = parseJson(line);

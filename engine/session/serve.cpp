@@ -165,14 +165,14 @@ private:
         const Expected<SessionCommand> command = readCommand(line);
         if (!command.ok()) {
             complain("command not understood: " + command.error().message);
+            if (asksForRun(line)) sayThatNoRunBegins();
             return;
         }
         switch (command.value().kind) {
         case CommandKind::Start:
             if (const auto started = session_.start(command.value().plan); !started.ok()) {
                 complain(started.error().message);
-                // Whoever waits for the run's end must hear that there is none; a run that goes on keeps its own state.
-                say(StateMessage{going() ? session_.state() : SessionState::Failed});
+                sayThatNoRunBegins();
             }
             break;
         case CommandKind::Pause: session_.pause(); break;
@@ -187,6 +187,9 @@ private:
         passOn(); // keeps the order
         journal_.write(traces::SessionRecord{writeMessage(message)});
     }
+
+    // Whoever waits for the run's end must hear that there is none; a run that goes on keeps its own state.
+    void sayThatNoRunBegins() { say(StateMessage{going() ? session_.state() : SessionState::Failed}); }
 
     void complain(const std::string& text)
     {

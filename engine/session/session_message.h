@@ -76,5 +76,7 @@ struct SessionCommand {
 };
 std::string writeCommand(const SessionCommand& command); // one line, without the line end
 Expected<SessionCommand> readCommand(std::string_view line);
+// Whether a line that readCommand() refuses is a start all the same: whoever sent it waits for a run.
+bool asksForRun(std::string_view line);
 
 } // namespace stagecraft::engine

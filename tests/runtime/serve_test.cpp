@@ -141,6 +141,14 @@ TEST_F(ServeTest, AnswersACommandItDoesNotUnderstandAndGoesOn)
     EXPECT_EQ(outcome.states.back(), SessionState::Finished);
 }
 
+TEST_F(ServeTest, EndsTheRunOfAPlanThatCannotBeRead)
+{
+    sendLine("{\"command\":\"start\",\"plan\":{\"stagecraft_plan\":1,\"run\":{\"steps\":-1}}}");
+    readUntil([&] { return sawEnd(); });
+    EXPECT_EQ(outcome.states.back(), SessionState::Failed);
+    EXPECT_THAT(outcome.failure->text, testing::HasSubstr("run.steps"));
+}
+
 TEST_F(ServeTest, SaysWhyAPlanCannotRun)
 {
     Plan empty = plan(1);
