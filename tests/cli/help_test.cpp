@@ -67,8 +67,11 @@ TEST(List, NamesSchedulesModelsAndPlans)
         "v-half",
         "v-min",
         "1f1b-v",
+        "dualpipe",
         "dualpipe-v",
         "hanayo",
+        "chimera",
+        "seq1f1b",
         "forward-only",
     };
     EXPECT_EQ(namesIn(jsonOf({"list", "schedules", "--json"})), schedules);
