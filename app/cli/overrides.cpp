@@ -194,12 +194,13 @@ Expected<void> applyCosts(Plan& plan, const Overrides& given)
     return {};
 }
 
+// "a does", "a and b do": the schedules of a quality, for a sentence.
 std::string namesThat(bool engine::ScheduleFamily::*quality)
 {
     std::vector<std::string> names;
     for (const engine::ScheduleFamily& family : engine::scheduleFamilies())
         if (family.*quality) names.push_back(family.name);
-    return fmt::format("{}", fmt::join(names, ", "));
+    return fmt::format("{} {}", fmt::join(names, " and "), names.size() == 1 ? "does" : "do");
 }
 
 // An option that the schedule would leave alone is refused; a plan's own value may wait for another schedule.
@@ -208,12 +209,12 @@ Expected<void> applyPlanning(Plan& plan, const Overrides& given)
     const std::string& name = namesScheduleFile(given) ? *given.schedule : plan.pipeline.schedule;
     const engine::ScheduleFamily* family = engine::findFamily(name);
     if (given.memoryLimit && !(family && family->plansByCosts)) {
-        return Error{fmt::format("--memory-limit {}: schedule {} does not plan for a limit, {} does; leave it out, and read the peak "
+        return Error{fmt::format("--memory-limit {}: schedule {} does not plan for a limit, {}; leave it out, and read the peak "
                                  "memory of each rank from the result",
                                  *given.memoryLimit, name, namesThat(&engine::ScheduleFamily::plansByCosts))};
     }
     if (given.group && !(family && family->goesInGroups)) {
-        return Error{fmt::format("--group {}: schedule {} does not go in groups of micro-batches, {} does; leave it out", *given.group, name,
+        return Error{fmt::format("--group {}: schedule {} does not go in groups of micro-batches, {}; leave it out", *given.group, name,
                                  namesThat(&engine::ScheduleFamily::goesInGroups))};
     }
     if (given.group) {
@@ -277,7 +278,7 @@ void addOverrides(CLI::App& verb, Overrides& given)
     option("--slices", given.slices, "K", "Slices of each sequence; seq1f1b takes any number, the others 1");
     option("--group", given.group, "G", "Micro-batches through a chunk before the next, for interleaved; 0: PyTorch's rule");
     option("--memory-limit", given.memoryLimit, "X",
-           "Bound on the activations of a rank, for schedules that plan by it (zb-auto)");
+           "Bound on the activations of a rank, for schedules that plan by it (zb-auto, zb-v-auto)");
     option("--send", given.send, "buffered|rendezvous", "How sends behave; buffered, see validate for the other");
     option("--seed", given.seed, "N", "Of the jitter; of weights and data in a run");
     group =

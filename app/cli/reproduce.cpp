@@ -2,6 +2,7 @@
 #include "engine/explain/published.h"
 
 #include "app/cli/command.h"
+#include "app/cli/figures_json.h"
 #include "app/cli/table.h"
 #include "app/cli/verbs.h"
 

@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"simulate", "--seed", "-1"}, 2, "--seed -1 is not allowed"},
         Wrong{{"simulate", "--slices", "2"}, 1, "2 slices of a sequence are not allowed"},
         Wrong{{"simulate", "--slices", "0"}, 2, "--slices 0 is not allowed; 1 to 1024"},
-        Wrong{{"simulate", "--memory-limit", "1GiB"}, 2, "--memory-limit 1GiB: schedule 1f1b does not plan for a limit, zb-auto"},
+        Wrong{{"simulate", "--memory-limit", "1GiB"}, 2, "--memory-limit 1GiB: schedule 1f1b does not plan for a limit, zb-auto and zb-v-auto do;"},
         Wrong{{"simulate", "--group", "4"}, 2, "--group 4: schedule 1f1b does not go in groups of micro-batches, interleaved does"},
         Wrong{{"simulate", "--schedule", "interleaved", "--group", "-1"}, 2, "--group -1 is not allowed"},
         Wrong{{"simulate", "--schedule", "interleaved", "--chunks", "2", "--group", "3"}, 1, "a group takes 4 to 8"},
