@@ -49,7 +49,7 @@ PipelineSection::PipelineSection(QWidget* parent)
              tr("How many stages each rank holds (v); more of them make bubbles smaller and transfers more frequent."));
     addField(*form, tr("Micro-&batches"), *microbatches_,
              tr("Into how many parts each step's batch is cut (m); more of them make bubbles smaller."));
-    addField(*form, tr("S&lices"), *slices_,
+    addField(*form, tr("Slic&es"), *slices_,
              tr("Into how many pieces each sequence is cut (k), which go through the stages one after the other."));
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
