@@ -112,7 +112,7 @@ Generator dualPipeV()
              "two chunks per rank; any number of ranks; m >= 2p",
              "DeepSeek-AI 2025, github.com/deepseek-ai/DualPipe; PyTorch ScheduleDualPipeV", 2, 2,
              {{"PyTorch", "ScheduleDualPipeV"}, {"DeepSeek", "DualPipeV"}}},
-            &dualPipeVSchedule, &checkDualPipeV};
+            &dualPipeVSchedule, &checkDualPipeV, &wavePlacement};
 }
 
 } // namespace stagecraft::engine

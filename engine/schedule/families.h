@@ -18,6 +18,7 @@ struct Generator {
     ScheduleFamily family;
     Schedule (*generate)(const ScheduleRequest&);
     Expected<void> (*check)(const ScheduleRequest&) = nullptr;
+    std::vector<Rank> (*placement)(int ranks, int chunks) = &loopPlacement;
 };
 
 inline constexpr int kAnyChunks = std::numeric_limits<int>::max();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/schedule/families.h"
+#include "engine/schedule/placement.h"
 #include "traces/base/text.h"
 
 #include <fmt/format.h>
@@ -129,6 +130,12 @@ std::vector<Rank> loopPlacement(int ranks, int chunks)
     placement.reserve(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(chunks));
     for (int g = 0; g < ranks * chunks; ++g) placement.emplace_back(g % ranks);
     return placement;
+}
+
+std::vector<Rank> placementOf(std::string_view schedule, int ranks, int chunks)
+{
+    const Generator* known = findGenerator(schedule);
+    return known ? known->placement(ranks, chunks) : loopPlacement(ranks, chunks);
 }
 
 std::vector<Rank> wavePlacement(int ranks, int chunks)

@@ -161,7 +161,8 @@ Generator hanayo()
              kAnyChunks,
              {{"paper", "Hanayo, wave-like pipeline"}}},
             &hanayoSchedule,
-            &checkHanayo};
+            &checkHanayo,
+            &wavePlacement};
 }
 
 } // namespace stagecraft::engine

@@ -38,7 +38,7 @@ Generator oneFOneBV()
              "two chunks per rank; up to 512 ranks, any number of micro-batches",
              "Qi et al. 2024, Pipeline Parallelism with Controllable Memory, arXiv 2405.15362", 2, 2,
              {{"sail-sg", "zero-bubble schedule (v1f1b.py)"}}},
-            &oneFOneBVSchedule, &checkBlockRanks};
+            &oneFOneBVSchedule, &checkBlockRanks, &wavePlacement};
 }
 
 } // namespace stagecraft::engine

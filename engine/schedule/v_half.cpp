@@ -35,7 +35,7 @@ Generator vHalf()
              "two chunks per rank; up to 512 ranks, any number of micro-batches",
              "Qi et al. 2024, Pipeline Parallelism with Controllable Memory, arXiv 2405.15362", 2, 2,
              {{"paper", "V-Half"}, {"sail-sg", "zero-bubble schedule (zbv_greedy.py)"}}},
-            &vHalfSchedule, &checkBlockRanks};
+            &vHalfSchedule, &checkBlockRanks, &wavePlacement};
 }
 
 } // namespace stagecraft::engine

@@ -36,7 +36,7 @@ Generator vMin()
              "two chunks per rank; up to 512 ranks, any number of micro-batches",
              "Qi et al. 2024, Pipeline Parallelism with Controllable Memory, arXiv 2405.15362", 2, 2,
              {{"paper", "V-Min"}, {"sail-sg", "zero-bubble schedule (zbv_greedy.py)"}}},
-            &vMinSchedule, &checkBlockRanks};
+            &vMinSchedule, &checkBlockRanks, &wavePlacement};
 }
 
 } // namespace stagecraft::engine

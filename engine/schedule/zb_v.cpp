@@ -72,7 +72,7 @@ Generator zbV()
              "two chunks per rank; any number of ranks and micro-batches, without bubble from m = 2p-1 on",
              "Qi et al. 2024, arXiv 2401.10241 sec. 6; PyTorch ScheduleZBVZeroBubble", 2, 2,
              {{"PyTorch", "ScheduleZBVZeroBubble"}, {"paper", "ZB-V"}}},
-            &zbVSchedule};
+            &zbVSchedule, nullptr, &wavePlacement};
 }
 
 } // namespace stagecraft::engine

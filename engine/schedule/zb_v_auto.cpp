@@ -107,7 +107,7 @@ Generator zbVAuto()
              "two chunks per rank; any number of ranks and micro-batches; a memory limit of p micro-batches or more",
              "Qi et al. 2024, arXiv 2401.10241 sec. 6, the greedy planner", 2, 2,
              {{"sail-sg", "zero-bubble schedule (zbv.py)"}, {"paper", "ZB-V"}}, true},
-            &zbVAutoSchedule, &checkZbVAuto};
+            &zbVAutoSchedule, &checkZbVAuto, &wavePlacement};
 }
 
 } // namespace stagecraft::engine

@@ -2,6 +2,7 @@
 #include "unit_costs.h"
 
 #include "engine/schedule/families.h"
+#include "engine/schedule/placement.h"
 #include "engine/schedule/validate.h"
 
 #include <gmock/gmock.h>
@@ -231,6 +232,16 @@ TEST(Generate, GivesNothingWhereItWasStopped)
     stop.request_stop();
     for (const engine::ScheduleFamily& family : engine::scheduleFamilies())
         EXPECT_THAT(errorOf(request(family)), HasSubstr("stopped")) << family.name;
+}
+
+// Where a table says that stages lie is where the schedule puts them.
+TEST(Placement, IsThatOfTheSchedule)
+{
+    for (const engine::ScheduleFamily& family : engine::scheduleFamilies()) {
+        const engine::Schedule schedule = made(family.name, 4, 8, family.minChunks);
+        EXPECT_EQ(engine::placementOf(family.name, 4, family.minChunks), schedule.stageToRank) << family.name;
+    }
+    EXPECT_EQ(engine::placementOf("custom", 2, 2), engine::loopPlacement(2, 2));
 }
 
 // The work itself ends, not only its result: a window waits for it.

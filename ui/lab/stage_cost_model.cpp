@@ -1,17 +1,30 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/lab/stage_cost_model.h"
 
+#include "engine/schedule/placement.h"
 #include "ui/bridge/text.h"
 #include "ui/lab/quantities.h"
 
 #include <algorithm>
 
 namespace stagecraft::ui {
+namespace {
+
+std::vector<traces::Rank> placementIn(const engine::Plan& plan)
+{
+    const engine::PipelineSpec& pipeline = plan.pipeline;
+    if (pipeline.schedule == "custom")
+        if (const auto own = engine::parseSchedule(pipeline.customSchedule); own.ok() && own.value().stages() == plan.stages())
+            return own.value().stageToRank;
+    return engine::placementOf(pipeline.schedule, pipeline.ranks, pipeline.chunks);
+}
+
+} // namespace
 
 void StageCostModel::setPlan(const engine::Plan& plan)
 {
     std::vector<int> ranks;
-    for (const traces::Rank rank : engine::loopPlacement(plan.pipeline.ranks, plan.pipeline.chunks)) ranks.push_back(rank.value);
+    for (const traces::Rank rank : placementIn(plan)) ranks.push_back(rank.value);
     const engine::Expected<engine::CostTable> table = costsOf(plan);
     const std::vector<engine::StageCosts> costs = table.ok() ? table.value().stages : std::vector<engine::StageCosts>{};
     const int stages = plan.stages();
