@@ -60,8 +60,10 @@ std::optional<DryRun::Obstacle> DryRun::obstacle(std::size_t rank) const
 {
     std::optional<Obstacle> found;
     forEachWork(next(rank), [&](const traces::Work& work) {
-        for (const Milestone& need : needsOf(shape_, work))
+        everyNeed(shape_, work, [&](const Milestone& need) {
             if (!found && !reached_[slot(shape_, need)]) found = Obstacle{need, rankOf(shape_, need)};
+            return !found;
+        });
     });
     return found;
 }

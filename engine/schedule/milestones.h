@@ -3,7 +3,7 @@
 // What an action waits for and what it brings about, in one place: the dependency rules that validator, lowering and
 // simulator share. A milestone is a fact about one (stage, micro-batch), such as "its forward is done".
 //
-//   for (const Milestone& need : needsOf(shape, work)) ready = ready && reached[slot(shape, need)];
+//   const bool ready = everyNeed(shape, work, [&](const Milestone& need) { return reached[slot(shape, need)]; });
 //
 // Rules (validate.h tells them for a user); every direction of a two-direction schedule is a pipeline of its own:
 //   F(s,i)  needs the activation of stage s-1: its forward, or with communication its receipt if that is another rank
@@ -17,7 +17,6 @@
 #include "engine/schedule/schedule.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <optional>
 
@@ -69,50 +68,39 @@ inline std::size_t slot(const ScheduleShape& shape, const Milestone& m)
            static_cast<std::size_t>(m.stage.value) * shape.stageSlots + index(m.microbatch);
 }
 
-// At most three milestones; an array that is returned by value, because these rules are the simulator's innermost loop.
-class MilestoneList {
-public:
-    void add(Milestone milestone) { items_[count_++] = milestone; }
-    [[nodiscard]] const Milestone* begin() const { return items_.data(); }
-    [[nodiscard]] const Milestone* end() const { return items_.data() + count_; }
-
-private:
-    std::array<Milestone, 3> items_{};
-    std::size_t count_ = 0;
-};
-
-inline MilestoneList needsOf(const ScheduleShape& shape, const traces::Work& work)
+// Whether all milestones that the work needs are as `holds` wants them; stops at the first that is not. No list of them is made:
+// these rules are the simulator's innermost loop.
+template <class Holds>
+bool everyNeed(const ScheduleShape& shape, const traces::Work& work, Holds&& holds)
 {
     const Flow flow = work.flow;
     const Stage s = work.stage;
     const Stage before{s.value - 1};
     const Stage after{s.value + 1};
     const MicroBatch i = work.microbatch;
-    MilestoneList needs;
     switch (work.kind) {
     case ActionKind::Forward:
-        if (shape.slices > 1 && i.value % shape.slices != 0) needs.add({Fact::ForwardDone, flow, s, MicroBatch{i.value - 1}});
-        if (s.value == 0) break;
-        if (shape.communicates && !shape.sameRank(flow, before, s)) needs.add({Fact::ForwardArrived, flow, s, i});
-        else needs.add({Fact::ForwardDone, flow, before, i});
-        break;
+        if (shape.slices > 1 && i.value % shape.slices != 0 && !holds(Milestone{Fact::ForwardDone, flow, s, MicroBatch{i.value - 1}}))
+            return false;
+        if (s.value == 0) return true;
+        if (shape.communicates && !shape.sameRank(flow, before, s)) return holds(Milestone{Fact::ForwardArrived, flow, s, i});
+        return holds(Milestone{Fact::ForwardDone, flow, before, i});
     case ActionKind::Backward:
     case ActionKind::InputGrad:
-        needs.add({Fact::ForwardDone, flow, s, i});
-        if (shape.slices > 1 && i.value % shape.slices != shape.slices - 1)
-            needs.add({Fact::BackwardDone, flow, s, MicroBatch{i.value + 1}});
-        if (s.value + 1 == shape.stages) break;
-        if (shape.communicates && !shape.sameRank(flow, after, s)) needs.add({Fact::BackwardArrived, flow, s, i});
-        else needs.add({Fact::BackwardDone, flow, after, i});
-        break;
-    case ActionKind::WeightGrad: needs.add({Fact::BackwardDone, flow, s, i}); break;
-    case ActionKind::SendForward: needs.add({Fact::ForwardDone, flow, s, i}); break;
-    case ActionKind::SendBackward: needs.add({Fact::BackwardDone, flow, s, i}); break;
-    case ActionKind::RecvForward: needs.add({Fact::ForwardSent, flow, before, i}); break;
-    case ActionKind::RecvBackward: needs.add({Fact::BackwardSent, flow, after, i}); break;
-    default: break;
+        if (!holds(Milestone{Fact::ForwardDone, flow, s, i})) return false;
+        if (shape.slices > 1 && i.value % shape.slices != shape.slices - 1 &&
+            !holds(Milestone{Fact::BackwardDone, flow, s, MicroBatch{i.value + 1}}))
+            return false;
+        if (s.value + 1 == shape.stages) return true;
+        if (shape.communicates && !shape.sameRank(flow, after, s)) return holds(Milestone{Fact::BackwardArrived, flow, s, i});
+        return holds(Milestone{Fact::BackwardDone, flow, after, i});
+    case ActionKind::WeightGrad: return holds(Milestone{Fact::BackwardDone, flow, s, i});
+    case ActionKind::SendForward: return holds(Milestone{Fact::ForwardDone, flow, s, i});
+    case ActionKind::SendBackward: return holds(Milestone{Fact::BackwardDone, flow, s, i});
+    case ActionKind::RecvForward: return holds(Milestone{Fact::ForwardSent, flow, before, i});
+    case ActionKind::RecvBackward: return holds(Milestone{Fact::BackwardSent, flow, after, i});
+    default: return true;
     }
-    return needs;
 }
 
 inline std::optional<Milestone> gainOf(const traces::Work& work)

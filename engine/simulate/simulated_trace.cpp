@@ -74,12 +74,13 @@ private:
         clock_ = end;
         if (action.kind() == ActionKind::Optimizer) stepped_[copyOf(action.work)] = true;
         forEachWork(action, [&](const Work& work) {
-            for (const Milestone& need : needsOf(shape_, work)) {
+            everyNeed(shape_, work, [&](const Milestone& need) {
                 // an own forward is told by the rank's order; only the turn at the last stage is a hand-off
-                if (need.stage == work.stage && need.stage.value + 1 != shape_.stages && isDone(need.fact)) continue;
+                if (need.stage == work.stage && need.stage.value + 1 != shape_.stages && isDone(need.fact)) return true;
                 const Arrival arrival = timing_.arrival(rank_, need);
                 trace_.addEdge({EdgeKind::Data, {lane(arrival.from), arrival.slice}, slice, arrival.at});
-            }
+                return true;
+            });
         });
         forEachWork(action, [&](const Work& work) {
             account(work, begin, end);

@@ -69,7 +69,7 @@ TimeNs Timing::duration(const Action& action) const
 // Moves `begin` behind everything that the work waits for. False when something is not there.
 bool Timing::wait(std::size_t r, const traces::Work& work, TimeNs& begin)
 {
-    for (const Milestone& wanted : needsOf(shape_, work)) {
+    return everyNeed(shape_, work, [&](const Milestone& wanted) {
         const Milestone need = source(wanted);
         const std::size_t place = slot(shape_, need);
         const TimeNs made = reached_[place].at;
@@ -78,8 +78,8 @@ bool Timing::wait(std::size_t r, const traces::Work& work, TimeNs& begin)
             return false;
         }
         begin = std::max(begin, made + (rankOf(shape_, need) == Rank{r} ? 0 : costs_.transfer));
-    }
-    return true;
+        return true;
+    });
 }
 
 // False when the rank's next action has to wait for something that is not there.
