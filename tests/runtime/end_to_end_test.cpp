@@ -147,7 +147,25 @@ TEST(LocalSession, ComputesTheSameLossesWithEveryScheduleAndInBothModes)
         expectSame(littleTransformer("1f1b", 2, 1, mode));
         expectSame(littleTransformer("1f1b", 4, 1, mode));
         expectSame(littleTransformer("interleaved", 2, 2, mode));
+        // the others that are made of F and B in one direction
+        for (const char* name : {"eager-1f1b", "seq1f1b"}) expectSame(littleTransformer(name, 2, 1, mode));
+        for (const char* name : {"1f1b-v", "hanayo"}) expectSame(littleTransformer(name, 2, 2, mode));
     }
+}
+
+// Backwards in the opposite order add the gradients up in it: the plain run does so too, and another schedule's losses differ in
+// the last bits.
+TEST(LocalSession, ComputesNearlyTheSameLossesWithBackwardsInTheOppositeOrder)
+{
+    const std::vector<double> ahead = runPlan(littleTransformer("gpipe", 2, 1, RunMode::Threads)).result->loss;
+    for (const auto& [schedule, chunks] : {std::pair{"gpipe-lifo", 1}, {"looped-bfs", 2}})
+        for (const RunMode mode : {RunMode::Threads, RunMode::Emulated}) {
+            const Outcome outcome = runPlan(littleTransformer(schedule, 2, chunks, mode));
+            ASSERT_TRUE(outcome.result) << schedule;
+            EXPECT_EQ(outcome.result->gradientCheck, GradientCheck::Bitwise) << schedule;
+            ASSERT_EQ(outcome.result->loss.size(), ahead.size());
+            for (std::size_t step = 0; step < ahead.size(); ++step) EXPECT_NEAR(outcome.result->loss[step], ahead[step], 1e-5) << schedule;
+        }
 }
 
 // Sends and receives follow from the order of the computing actions: the engine makes its own hand-offs of them.
