@@ -18,6 +18,30 @@ void takeWeightGrad(VList& list)
     if (list.pending()) list.weightGrad(list.pending(1) ? 1 : 0);
 }
 
+// The actions of the grid's slots, with I or B for a backward.
+Schedule scheduleOf(const ScheduleRequest& request, const SlotGrid& grid, ActionKind backwardKind)
+{
+    const bool splits = backwardKind == ActionKind::InputGrad;
+    const auto m = static_cast<std::size_t>(request.microbatches);
+    Schedule schedule = emptySchedule(request, wavePlacement(request.ranks, 2), (splits ? 6 : 4) * m);
+    for (int r = 0; r < request.ranks; ++r) {
+        if (request.stop.stop_requested()) break;
+        VList list(schedule, r);
+        const auto backward = [&](int chunk) { splits ? list.inputGrad(chunk) : list.backward(chunk); };
+        for (const Use use : grid.uses(r)) {
+            switch (use) {
+            case Use::Forward0: list.forward(0); break;
+            case Use::Forward1: list.forward(1); break;
+            case Use::Backward1: backward(1); break;
+            case Use::Backward0: backward(0); break;
+            default: takeWeightGrad(list); // also where the grid left a slot free
+            }
+        }
+        while (list.pending()) takeWeightGrad(list);
+    }
+    return schedule;
+}
+
 } // namespace
 
 Expected<void> checkBlockRanks(const ScheduleRequest& request)
@@ -41,47 +65,14 @@ Schedule splitBackwardSchedule(const ScheduleRequest& request, const std::vector
     grid.squeezeDrain(request.stop);
     grid.addWeightGrads();
     grid.pack(request.stop);
-
-    const auto m = static_cast<std::size_t>(request.microbatches);
-    Schedule schedule = emptySchedule(request, wavePlacement(request.ranks, 2), 6 * m);
-    for (int r = 0; r < request.ranks; ++r) {
-        if (request.stop.stop_requested()) break;
-        VList list(schedule, r);
-        for (const Use use : grid.uses(r)) {
-            switch (use) {
-            case Use::Forward0: list.forward(0); break;
-            case Use::Forward1: list.forward(1); break;
-            case Use::Backward1: list.inputGrad(1); break;
-            case Use::Backward0: list.inputGrad(0); break;
-            default: takeWeightGrad(list); // also where the grid left a slot free
-            }
-        }
-        while (list.pending()) takeWeightGrad(list);
-    }
-    return schedule;
+    return scheduleOf(request, grid, ActionKind::InputGrad);
 }
 
 Schedule fullBackwardSchedule(const ScheduleRequest& request, const std::vector<BlockSlots>& block)
 {
     SlotGrid grid(request.microbatches, block, 2);
     grid.squeeze(SlotGrid::Part::All, request.stop);
-
-    const auto m = static_cast<std::size_t>(request.microbatches);
-    Schedule schedule = emptySchedule(request, wavePlacement(request.ranks, 2), 4 * m);
-    for (int r = 0; r < request.ranks; ++r) {
-        if (request.stop.stop_requested()) break;
-        VList list(schedule, r);
-        for (const Use use : grid.uses(r)) {
-            switch (use) {
-            case Use::Forward0: list.forward(0); break;
-            case Use::Forward1: list.forward(1); break;
-            case Use::Backward1: list.backward(1); break;
-            case Use::Backward0: list.backward(0); break;
-            default: break;
-            }
-        }
-    }
-    return schedule;
+    return scheduleOf(request, grid, ActionKind::Backward);
 }
 
 } // namespace stagecraft::engine

@@ -9,6 +9,7 @@
 // 1F1B with w = min(2(p-1-r), m) forwards to warm up, twice as many: one more micro-batch lies between neighbours, and a transfer
 // has the time of a forward and a backward to arrive. With free transfers the makespan is that of 1F1B; a latency c costs
 // 2(p-1)c in all, where 1F1B pays in its steady state. Rank r keeps min(2(p-1-r)+1, m) micro-batches. Any p and m.
+#include "engine/schedule/alternate.h"
 #include "engine/schedule/families.h"
 
 #include <algorithm>
@@ -24,13 +25,9 @@ Schedule eagerOneFOneBSchedule(const ScheduleRequest& request)
     for (int r = 0; r < p; ++r) {
         if (request.stop.stop_requested()) break;
         std::vector<Action>& list = schedule.order[static_cast<std::size_t>(r)];
-        const int warmup = std::min(2 * (p - 1 - r), m);
-        for (int i = 0; i < warmup; ++i) list.push_back(traces::forward(Stage{r}, MicroBatch{i}));
-        for (int i = warmup; i < m; ++i) {
-            list.push_back(traces::forward(Stage{r}, MicroBatch{i}));
-            list.push_back(traces::backward(Stage{r}, MicroBatch{i - warmup}));
-        }
-        for (int i = m - warmup; i < m; ++i) list.push_back(traces::backward(Stage{r}, MicroBatch{i}));
+        alternateAfterWarmup(
+            std::min(2 * (p - 1 - r), m), m, [&](int i) { list.push_back(traces::forward(Stage{r}, MicroBatch{i})); },
+            [&](int i) { list.push_back(traces::backward(Stage{r}, MicroBatch{i})); });
     }
     return schedule;
 }

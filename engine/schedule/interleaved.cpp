@@ -12,6 +12,7 @@
 // g by PyTorch's rule (ScheduleInterleaved1F1B): rounds = max(1, m div p), g = m / rounds, which must be whole. Or as asked for, by
 // Megatron-LM's (microbatch_group_size_per_vp_stage): from p to m, and the last group takes the rest, which must be none or at
 // least p. With fewer micro-batches than ranks in a group the ranks wait longer, and may wait for each other for ever.
+#include "engine/schedule/alternate.h"
 #include "engine/schedule/chunk_walk.h"
 #include "engine/schedule/families.h"
 #include "traces/base/text.h"
@@ -70,12 +71,9 @@ Schedule interleavedSchedule(const ScheduleRequest& request)
         };
         const int warmup = static_cast<int>(
             std::min<long long>(static_cast<long long>(v - 1) * group + 2LL * (p - 1 - r), total));
-        for (int k = 0; k < warmup; ++k) append(ActionKind::Forward, forwards);
-        for (int k = warmup; k < total; ++k) {
-            append(ActionKind::Forward, forwards);
-            append(ActionKind::Backward, backwards);
-        }
-        for (int k = 0; k < warmup; ++k) append(ActionKind::Backward, backwards);
+        alternateAfterWarmup(
+            warmup, total, [&](int) { append(ActionKind::Forward, forwards); },
+            [&](int) { append(ActionKind::Backward, backwards); });
     }
     return schedule;
 }

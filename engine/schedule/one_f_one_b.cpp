@@ -8,6 +8,7 @@
 //
 // w = min(p-1-r, m) forwards to warm up, then one forward, one backward, then the w backwards that are left. Makespan and
 // bubble of GPipe, but rank r keeps at most min(p-r, m) micro-batches. Any p and m; with m < p it fills no further.
+#include "engine/schedule/alternate.h"
 #include "engine/schedule/families.h"
 
 #include <algorithm>
@@ -23,13 +24,9 @@ Schedule oneFOneBSchedule(const ScheduleRequest& request)
     for (int r = 0; r < p; ++r) {
         if (request.stop.stop_requested()) break;
         std::vector<Action>& list = schedule.order[static_cast<std::size_t>(r)];
-        const int warmup = std::min(p - 1 - r, m);
-        for (int i = 0; i < warmup; ++i) list.push_back(traces::forward(Stage{r}, MicroBatch{i}));
-        for (int i = warmup; i < m; ++i) {
-            list.push_back(traces::forward(Stage{r}, MicroBatch{i}));
-            list.push_back(traces::backward(Stage{r}, MicroBatch{i - warmup}));
-        }
-        for (int i = m - warmup; i < m; ++i) list.push_back(traces::backward(Stage{r}, MicroBatch{i}));
+        alternateAfterWarmup(
+            std::min(p - 1 - r, m), m, [&](int i) { list.push_back(traces::forward(Stage{r}, MicroBatch{i})); },
+            [&](int i) { list.push_back(traces::backward(Stage{r}, MicroBatch{i})); });
     }
     return schedule;
 }

@@ -9,6 +9,7 @@
 // 1F1B over slices instead of micro-batches: the slices of a sequence go forward in order, for attention reads the keys and values
 // of those before, and backward in the opposite order. Warm-up w = min(p-r-2+k, m k), then one forward, one backward.
 // With equal slice times: bubble (p-1)/(m k + p-1), and rank r keeps at most p-1-r+k slices. With k = 1 it is 1F1B. Any p and m.
+#include "engine/schedule/alternate.h"
 #include "engine/schedule/families.h"
 
 #include <algorithm>
@@ -26,13 +27,9 @@ Schedule seq1F1BSchedule(const ScheduleRequest& request)
     for (int r = 0; r < p; ++r) {
         if (request.stop.stop_requested()) break;
         std::vector<Action>& list = schedule.order[static_cast<std::size_t>(r)];
-        const int warmup = std::min(p - r - 2 + k, units);
-        for (int n = 0; n < warmup; ++n) list.push_back(traces::forward(Stage{r}, MicroBatch{n}));
-        for (int n = warmup; n < units; ++n) {
-            list.push_back(traces::forward(Stage{r}, MicroBatch{n}));
-            list.push_back(traces::backward(Stage{r}, MicroBatch{backwardUnit(n - warmup)}));
-        }
-        for (int n = units - warmup; n < units; ++n) list.push_back(traces::backward(Stage{r}, MicroBatch{backwardUnit(n)}));
+        alternateAfterWarmup(
+            std::min(p - r - 2 + k, units), units, [&](int n) { list.push_back(traces::forward(Stage{r}, MicroBatch{n})); },
+            [&](int n) { list.push_back(traces::backward(Stage{r}, MicroBatch{backwardUnit(n)})); });
     }
     return schedule;
 }
