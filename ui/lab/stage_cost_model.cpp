@@ -23,8 +23,13 @@ std::vector<traces::Rank> placementIn(const engine::Plan& plan)
 
 void StageCostModel::setPlan(const engine::Plan& plan)
 {
-    std::vector<int> ranks;
-    for (const traces::Rank rank : placementIn(plan)) ranks.push_back(rank.value);
+    // A schedule that is written out has to be read for it: not again at every edit of a cost.
+    std::vector<int> ranks = ranks_;
+    if (placed_ != plan.pipeline) {
+        ranks.clear();
+        for (const traces::Rank rank : placementIn(plan)) ranks.push_back(rank.value);
+        placed_ = plan.pipeline;
+    }
     const engine::Expected<engine::CostTable> table = costsOf(plan);
     const std::vector<engine::StageCosts> costs = table.ok() ? table.value().stages : std::vector<engine::StageCosts>{};
     const int stages = plan.stages();

@@ -8,6 +8,7 @@
 
 #include <QAbstractTableModel>
 
+#include <optional>
 #include <vector>
 
 namespace stagecraft::ui {
@@ -36,6 +37,7 @@ private:
     bool editable_ = false;
     std::vector<double> factors_; // one per stage, or empty
     std::vector<int> ranks_;
+    std::optional<engine::PipelineSpec> placed_; // whose stages ranks_ places
     std::vector<engine::StageCosts> costs_; // empty where there is no table
     int stages_ = 0;
 };
