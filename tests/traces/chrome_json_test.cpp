@@ -295,7 +295,7 @@ TEST(ChromeJson, CanBeCutToOneRank)
     EXPECT_TRUE(eventsOf(trace, "s", {.rank = Rank{1}}).empty()) << "an arrow without its other end";
     const Expected<Trace> again = readChromeJson(text);
     ASSERT_TRUE(again.ok()) << again.error().message;
-    EXPECT_EQ(again.value().laneCount(), 2u);
+    EXPECT_EQ(again.value().laneCount(), 3u);
     EXPECT_EQ(stepFigures(again.value(), Step{0}).value().ranks[0].busy, stepFigures(trace, Step{0}).value().ranks[1].busy);
 }
 

@@ -16,6 +16,14 @@ inline Trace sample()
     trace.append(extra, {.begin = 200, .end = 300, .text = trace.intern("copy")});
     for (int t = 0; t < 5; ++t) trace.addMemory(Rank{1}, MemoryClass::Activations, t * 1000, 64 * (t % 3));
     trace.addMemory(Rank{0}, MemoryClass::Weights, 0, 4096);
+    const LaneId copies = trace.addLane({.rank = Rank{1}, .kind = LaneKind::Copy, .depth = 0, .name = "rank 1 copies"});
+    trace.append(copies, {.begin = 3000, .end = 3500, .action = makeAction(ActionKind::Offload, Stage{1}, MicroBatch{1})});
+    const LaneId collectives = trace.addLane({.rank = Rank{0}, .kind = LaneKind::Collective, .depth = 0, .name = "rank 0 collectives"});
+    trace.append(collectives, {.begin = 5000, .end = 6000, .action = makeAction(ActionKind::AllReduce, Stage{0})});
+    trace.addMemory(Rank{0}, MemoryClass::Versions, 1000, 4096);
+    trace.addMemory(Rank{0}, MemoryClass::Buffers, 1000, 64);
+    trace.addMemory(Rank{1}, MemoryClass::Recompute, 2000, 32);
+    trace.info.memoryLimit = 8192;
     trace.addStep({.step = Step{0}, .span = {0, 7000}, .loss = 2.5});
     trace.addPause({7100, 7200});
     trace.addNote("a note");

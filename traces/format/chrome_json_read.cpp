@@ -135,6 +135,7 @@ private:
             else if (key == "chunks") info.chunks = fit<std::int32_t>(v, key);
             else if (key == "microbatches") info.microbatches = fit<std::int32_t>(v, key);
             else if (key == "slices") info.slices = fit<std::int32_t>(v, key);
+            else if (key == "memoryLimit") info.memoryLimit = v;
             else if (key == "stageToRank" || key == "upStageToRank") {
                 std::vector<Rank>& placement = key == "stageToRank" ? info.stageToRank : info.upStageToRank;
                 for (auto rank : v.get_array()) placement.push_back(Rank{fit<std::int32_t>(std::int64_t(rank), "rank")});
@@ -164,7 +165,7 @@ private:
             value v = field.value();
             if (key == "tid") tid = v;
             else if (key == "rank") lane.rank = Rank{fit<std::int32_t>(v, key)};
-            else if (key == "kind") lane.kind = enumerator(v, LaneKind::Stream, laneKindText, "lane kind");
+            else if (key == "kind") lane.kind = enumerator(v, kLastLaneKind, laneKindText, "lane kind");
             else if (key == "depth") lane.depth = fit<std::int32_t>(v, key);
             else if (key == "name") lane.name = std::string_view(v);
         }
@@ -206,7 +207,7 @@ private:
             else if (key == "ready") event.ready = timeOf(v);
             else if (key == "duration") event.duration = timeOf(v);
             else if (key == "loss") event.loss = lossOf(v);
-            else if (const auto memory = enumeratorOf(key, MemoryClass::Other, memoryClassText))
+            else if (const auto memory = enumeratorOf(key, kLastMemoryClass, memoryClassText))
                 event.memory[static_cast<std::size_t>(*memory)] = std::int64_t(v);
         }
     }

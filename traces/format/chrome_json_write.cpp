@@ -111,6 +111,7 @@ private:
         key("host", info.host);
         print(",\"ranks\":{},\"chunks\":{},\"microbatches\":{}", info.ranks, info.chunks, info.microbatches);
         if (info.slices != 1) print(",\"slices\":{}", info.slices);
+        if (info.memoryLimit != 0) print(",\"memoryLimit\":{}", info.memoryLimit);
         placement("stageToRank", info.stageToRank);
         if (!info.upStageToRank.empty()) placement("upStageToRank", info.upStageToRank);
         print(",\"lostEvents\":{},\"notes\":[", trace_.lostEvents());

@@ -16,6 +16,8 @@ constexpr std::string_view laneKindText(LaneKind kind)
     case LaneKind::Compute: return "compute";
     case LaneKind::Transfer: return "transfer";
     case LaneKind::Stream: return "stream";
+    case LaneKind::Copy: return "copy";
+    case LaneKind::Collective: return "collective";
     }
     return "";
 }

@@ -66,6 +66,7 @@ public:
         appendText(out_, info.host);
         appendZigzag(out_, info.slices);
         appendPlacement(info.upStageToRank);
+        appendZigzag(out_, info.memoryLimit);
     }
     void operator()(const LaneRecord& r)
     {
@@ -174,6 +175,7 @@ Record readInfo(ByteReader& in, JournalDeltas& deltas)
         r.info.slices = in.fit<std::int32_t>(in.zigzag());
         r.info.upStageToRank = readPlacement(in);
     }
+    if (in.remaining() > 0) r.info.memoryLimit = in.zigzag(); // written since there is a limit
     return r;
 }
 
@@ -181,7 +183,7 @@ Record readLane(ByteReader& in, JournalDeltas& deltas)
 {
     LaneRecord r;
     r.lane.rank = Rank{in.fit<std::int32_t>(in.zigzag())};
-    r.lane.kind = in.oneOf(LaneKind::Stream);
+    r.lane.kind = in.oneOf(kLastLaneKind);
     r.lane.depth = in.fit<std::int32_t>(in.zigzag());
     r.lane.name = in.text();
     deltas.lanes.emplace_back();
@@ -234,7 +236,7 @@ Record readMemory(ByteReader& in, JournalDeltas& deltas)
 {
     MemoryRecord r;
     r.rank = Rank{in.fit<std::int32_t>(in.zigzag())};
-    r.memory = in.oneOf(MemoryClass::Other);
+    r.memory = in.oneOf(kLastMemoryClass);
     r.time = wrappingAdd(deltas.memoryTime, in.zigzag());
     r.value = in.zigzag();
     deltas.memoryTime = r.time;

@@ -37,6 +37,7 @@ Expected<void> checkBounds(const TraceInfo& info)
     if (Expected<void> chunks = within("the number of chunks", info.chunks, 0, kMostRank); !chunks.ok()) return chunks;
     if (info.microbatches < 0) return outside("the number of micro-batches", info.microbatches, 0, INT32_MAX);
     if (Expected<void> slices = within("the number of slices of a sequence", info.slices, 1, INT32_MAX); !slices.ok()) return slices;
+    if (Expected<void> limit = within("the bytes that a rank may hold", info.memoryLimit, 0, kMostBytes); !limit.ok()) return limit;
     for (const std::vector<Rank>* placement : {&info.stageToRank, &info.upStageToRank})
         for (const Rank rank : *placement)
             if (Expected<void> ok = checkRank(rank); !ok.ok()) return ok;

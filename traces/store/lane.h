@@ -24,10 +24,13 @@
 namespace stagecraft::traces {
 
 enum class LaneKind : std::uint8_t {
-    Compute,  // what the rank executes: forward, backward, optimizer
-    Transfer, // hand-offs that this rank sends, one slice from the producer's end to the arrival
-    Stream,   // a device stream or another row of an imported trace
+    Compute,    // what the rank executes: forward, backward, optimizer
+    Transfer,   // hand-offs that this rank sends, one slice from the producer's end to the arrival
+    Stream,     // a device stream or another row of an imported trace
+    Copy,       // activations that go to the host or to another rank for keeping, and come back
+    Collective, // all-gather, reduce-scatter and all-reduce of weights and gradients among data-parallel replicas
 };
+inline constexpr LaneKind kLastLaneKind = LaneKind::Collective;
 
 struct LaneInfo {
     Rank rank{};

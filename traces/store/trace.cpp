@@ -36,6 +36,9 @@ std::string_view memoryClassText(MemoryClass memory)
     case MemoryClass::Optimizer: return "optimizer";
     case MemoryClass::Activations: return "activations";
     case MemoryClass::Other: return "other";
+    case MemoryClass::Versions: return "weight versions";
+    case MemoryClass::Buffers: return "transfer buffers";
+    case MemoryClass::Recompute: return "recomputed";
     }
     return "";
 }

@@ -46,6 +46,7 @@ struct TraceInfo {
     std::string host;              // where it was measured
     std::int32_t slices = 1;       // of a sequence: slice k of micro-batch i is numbered i * slices + k in actions
     std::vector<Rank> upStageToRank = {}; // the other of two directions; empty where there is one
+    Bytes memoryLimit = 0;                // of a rank: beyond it, it would run out; 0: not known
 
     bool operator==(const TraceInfo&) const = default;
 };
@@ -73,8 +74,18 @@ struct Edge {
     bool operator==(const Edge&) const = default;
 };
 
-enum class MemoryClass : std::uint8_t { Weights, Gradients, Optimizer, Activations, Other };
-inline constexpr std::size_t kMemoryClassCount = 5;
+enum class MemoryClass : std::uint8_t {
+    Weights,
+    Gradients,
+    Optimizer,
+    Activations,
+    Other,
+    Versions,  // of weights that micro-batches in flight still need (PipeDream's stash), beside the newest
+    Buffers,   // of transfers: what was received and not used yet, what was made and not sent yet
+    Recompute, // activations that a recompute made anew, until their backward
+};
+inline constexpr MemoryClass kLastMemoryClass = MemoryClass::Recompute;
+inline constexpr std::size_t kMemoryClassCount = static_cast<std::size_t>(kLastMemoryClass) + 1;
 std::string_view memoryClassText(MemoryClass memory); // "weights", ...
 
 // Bytes that a rank holds in one class: a step function, value[i] from time[i] on; times ascend.

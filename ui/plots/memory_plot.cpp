@@ -31,8 +31,9 @@ constexpr int kPeakPadding = 6;
 constexpr double kHeadRoom = 1.5; // of the peak: room for its text and the legend
 
 // From the ground up: what stays at the bottom, what comes and goes on top.
-constexpr std::array<MemoryClass, 5> kStack{MemoryClass::Weights, MemoryClass::Gradients, MemoryClass::Optimizer,
-                                            MemoryClass::Other, MemoryClass::Activations};
+constexpr std::array<MemoryClass, traces::kMemoryClassCount> kStack{
+    MemoryClass::Weights, MemoryClass::Versions, MemoryClass::Gradients, MemoryClass::Optimizer,
+    MemoryClass::Other,   MemoryClass::Buffers,  MemoryClass::Recompute, MemoryClass::Activations};
 
 unsigned bit(MemoryClass memory) { return 1U << static_cast<unsigned>(memory); }
 

@@ -69,6 +69,9 @@ constexpr std::array<Pair, traces::kMemoryClassCount> kMemoryClasses{{
     {0xb9a6cf, 0xa593c2},
     {0xeba434, 0xf0b24a},
     {0xb4bcc7, 0x76808c},
+    {0x9aa8d8, 0x5a69a0},
+    {0x6cb5cf, 0x5fa5bd},
+    {0xdb6a34, 0xe57e4a},
 }};
 
 } // namespace

@@ -62,9 +62,9 @@ LaneLayout::LaneLayout(const TimelineScene& scene, const LayoutOptions& options,
                     row.lane = lanes[i];
                     row.laneKind = kind;
                     row.y = i == 0 ? y : y + 2;
-                    row.height = kind == LaneKind::Compute    ? computeHeight
-                                 : kind == LaneKind::Transfer ? options.transferHeight
-                                                              : options.streamHeight;
+                    row.height = kind == LaneKind::Compute  ? computeHeight
+                                 : kind == LaneKind::Stream ? options.streamHeight
+                                                            : options.transferHeight;
                     rows_.push_back(row);
                     y = row.bottom();
                 }
