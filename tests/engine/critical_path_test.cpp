@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The critical path of simulated steps: what must hold for every schedule, and where it is known from the schedule's picture.
+#include "unit_costs.h"
+
+#include "traces/analysis/critical_path.h"
+
+#include <random>
+
+using namespace stagecraft;
+using namespace stagecraft::test;
+
+namespace {
+
+traces::CriticalPath pathOf(const traces::Trace& trace) { return traces::criticalPath(trace, traces::Step{0}).value(); }
+
+TEST(CriticalPathOfASimulation, TilesTheStepForEverySchedule)
+{
+    std::mt19937 random(7);
+    const auto among = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+    for (int round = 0; round < 300; ++round) {
+        const auto& families = engine::scheduleFamilies();
+        const engine::ScheduleFamily& family = families[static_cast<std::size_t>(round) % families.size()];
+        engine::ScheduleRequest request{.name = family.name};
+        do {
+            request.ranks = among(1, 8);
+            request.chunks = among(family.minChunks, std::max(family.minChunks, std::min(family.maxChunks, 4)));
+            request.microbatches = among(1, 16);
+            request.slices = family.cutsSequences ? among(1, 4) : 1;
+        } while (!engine::checkRequest(request).ok());
+        SCOPED_TRACE(family.name + " in round " + std::to_string(round));
+        const engine::Schedule schedule = engine::generate(request).value();
+        engine::CostTable costs = slotCosts(schedule.stages(), 0, 0, among(0, 300));
+        costs.jitter = among(0, 1) * 0.2;
+        for (engine::StageCosts& stage : costs.stages) {
+            stage.forward = among(1, 1000);
+            stage.backward = among(2, 2000);
+            stage.inputGrad = among(1, static_cast<int>(stage.backward) - 1);
+            stage.weightGrad = stage.backward - stage.inputGrad;
+            stage.overlap = stage.forward + stage.backward;
+            stage.optimizer = among(0, 100);
+        }
+        const traces::Trace trace = engine::simulate(schedule, costs).value();
+        const traces::CriticalPath path = pathOf(trace);
+        const traces::TimeNs makespan = traces::stepFigures(trace, traces::Step{0}).value().makespan;
+
+        traces::TimeNs at = path.span.begin;
+        for (std::size_t i = 0; i < path.links.size(); ++i) {
+            const traces::PathLink& link = path.links[i];
+            EXPECT_EQ(link.span.begin, at) << "link " << i;
+            EXPECT_EQ(link.length, link.span.length());
+            // a simulated action begins as soon as it can, so nothing on the path waits for anything but data
+            EXPECT_NE(link.kind, traces::PathKind::Wait) << "link " << i;
+            if (link.kind == traces::PathKind::Transfer) {
+                EXPECT_EQ(link.length, costs.transfer) << "link " << i;
+            }
+            if (link.kind == traces::PathKind::Compute) {
+                EXPECT_EQ(link.span, (traces::Interval{trace.slice(link.from).begin, trace.slice(link.from).end}));
+            }
+            at = link.span.end;
+        }
+        EXPECT_EQ(path.total.sum(), makespan);
+        traces::TimeNs ofRanks = 0;
+        for (const traces::PathTimes& rank : path.ranks) ofRanks += rank.sum();
+        EXPECT_EQ(ofRanks, makespan);
+    }
+}
+
+// Making the slices on the path shorter makes the step shorter; the path of 1F1B with one slow stage stays on that stage.
+TEST(CriticalPathOfASimulation, StaysOnTheSlowStage)
+{
+    engine::CostTable costs = slotCosts(4, kSlot, 2 * kSlot);
+    costs.stages[2].forward *= 3;
+    costs.stages[2].backward *= 3;
+    const traces::CriticalPath path = pathOf(engine::simulate(made("1f1b", 4, 16), costs).value());
+    // all micro-batches of the slow stage, the way in (2 F) and the way out (2 B)
+    EXPECT_EQ(path.total.sum(), (16 * 9 + 2 + 4) * kSlot);
+    EXPECT_EQ(path.stages[2].compute, 16 * 9 * kSlot);
+}
+
+// reference/figures.md and schedules.md: with c = 0.5 1F1B p=4 m=8 takes 41 slots of which 24 are a rank's work. Its path has
+// 2(p-1)m/p + 2(p-2) = 16 transfers (closed form of the published 1F1B column); GPipe's 2(p-1) = 6.
+TEST(CriticalPathOfASimulation, CountsTheTransfersThatADelayedStepPaysFor)
+{
+    const traces::TimeNs hop = kSlot / 2;
+    EXPECT_EQ(pathOf(engine::simulate(made("1f1b", 4, 8), slotCosts(4, kSlot, 2 * kSlot, hop)).value()).total.transfer, 16 * hop);
+    EXPECT_EQ(pathOf(engine::simulate(made("gpipe", 4, 8), slotCosts(4, kSlot, 2 * kSlot, hop)).value()).total.transfer, 6 * hop);
+}
+
+} // namespace
