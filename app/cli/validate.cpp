@@ -37,6 +37,7 @@ Json reportJson(const engine::Schedule& schedule, const engine::ValidationReport
                             {"position", waiting.position},
                             {"action", waiting.action},
                             {"waits_for", waiting.waitsFor}});
+        if (!waiting.why.empty()) deadlock.back()["why"] = waiting.why;
     }
     Json json{{"legal", report.legal()}, {"errors", errors}, {"deadlock", deadlock}};
     if (const Expected<void> even = engine::checkEvenStages(schedule); !even.ok()) json["no_plan"] = even.error().message;
@@ -61,8 +62,9 @@ std::string reportText(const std::string& file, const engine::Schedule& schedule
     if (!report.deadlock.empty()) {
         text += "  deadlock, each waits for the next:\n";
         for (const engine::WaitingRank& waiting : report.deadlock) {
-            text += fmt::format("    rank {}, position {}: {} waits for {} on rank {}\n", waiting.rank.value,
-                                waiting.position, waiting.action, waiting.waitsFor, waiting.waitsForRank.value);
+            text += fmt::format("    rank {}, position {}: {} waits for {} on rank {}{}\n", waiting.rank.value, waiting.position,
+                                waiting.action, waiting.waitsFor, waiting.waitsForRank.value,
+                                waiting.why.empty() ? "" : ", because " + waiting.why);
         }
     }
     return text;
@@ -70,10 +72,8 @@ std::string reportText(const std::string& file, const engine::Schedule& schedule
 
 int validate(const Options& options)
 {
-    const bool rendezvous = options.send == "rendezvous";
-    if (!rendezvous && options.send != "buffered") {
-        return wrongUse(Error{fmt::format("--send {}: not known; buffered or rendezvous", options.send)});
-    }
+    const std::optional<engine::SendMode> send = engine::sendModeOf(options.send);
+    if (!send) return wrongUse(Error{fmt::format("--send {}: not known; buffered, rendezvous or channel", options.send)});
     const Expected<std::string> text = traces::readWholeFile(options.file);
     if (!text.ok()) return failed(text.error());
     const Expected<engine::Schedule> schedule = engine::parseSchedule(text.value());
@@ -84,7 +84,7 @@ int validate(const Options& options)
     }
 
     const engine::ValidationReport report =
-        engine::validate(schedule.value(), {.send = rendezvous ? engine::SendMode::Rendezvous : engine::SendMode::Buffered});
+        engine::validate(schedule.value(), {.send = *send});
     const int printed =
         print(options.json ? jsonText(reportJson(schedule.value(), report)) : reportText(options.file, schedule.value(), report));
     if (report.legal()) return printed;
@@ -104,8 +104,9 @@ void addValidate(CLI::App& program, Work& work)
     const auto options = std::make_shared<Options>();
     verb.add_option("FILE", options->file, "A schedule in its text form")->required();
     verb.add_option("--send", options->send,
-                    "Do sends wait for their receiver? Where they do, an order can deadlock that works buffered")
-        ->type_name("buffered|rendezvous")
+                    "Do sends wait for their receiver (rendezvous), or do messages between two ranks stay in order (channel)? "
+                    "An order can deadlock so that works buffered")
+        ->type_name("buffered|rendezvous|channel")
         ->capture_default_str();
     addJsonFlag(verb, options->json);
     verb.callback([options, &work] { work = [options] { return validate(*options); }; });

@@ -3,6 +3,8 @@
 
 #include "engine/schedule/lower.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <unordered_map>
@@ -37,6 +39,9 @@ ActionKind kindThatReaches(Fact fact)
     return ActionKind::None;
 }
 
+bool sends(ActionKind kind) { return kind == ActionKind::SendForward || kind == ActionKind::SendBackward; }
+bool receives(ActionKind kind) { return kind == ActionKind::RecvForward || kind == ActionKind::RecvBackward; }
+
 // Of a SEND or RECV.
 Milestone milestoneOf(const Action& action)
 {
@@ -58,6 +63,8 @@ DryRun::DryRun(const Schedule& schedule, SendMode send)
 
 std::optional<DryRun::Obstacle> DryRun::obstacle(std::size_t rank) const
 {
+    if (send_ == SendMode::Channel)
+        if (std::optional<Obstacle> ahead = channelObstacle(rank)) return ahead;
     std::optional<Obstacle> found;
     forEachWork(next(rank), [&](const traces::Work& work) {
         everyNeed(shape_, work, [&](const Milestone& need) {
@@ -68,12 +75,25 @@ std::optional<DryRun::Obstacle> DryRun::obstacle(std::size_t rank) const
     return found;
 }
 
+std::optional<DryRun::Obstacle> DryRun::channelObstacle(std::size_t rank) const
+{
+    const Action& action = next(rank);
+    if (!receives(action.kind())) return std::nullopt;
+    const Action send = *counterpart(action);
+    const Rank from = schedule_.rankOf(send.work.flow, send.stage());
+    const auto channel = channels_.find({from, Rank{rank}});
+    if (channel == channels_.end() || channel->second.empty() || channel->second.front() == send.work) return std::nullopt;
+    const Action first{channel->second.front(), {}};
+    return Obstacle{milestoneOf(*counterpart(first)), Rank{rank},
+                    fmt::format("{} is first on the channel from rank {}", toText(first), from.value)};
+}
+
 std::optional<DryRun::Obstacle> DryRun::rendezvousObstacle(std::size_t rank) const
 {
     const Action& action = next(rank);
     const std::optional<Action> other = counterpart(action);
     if (!other) return obstacle(rank);
-    if (action.kind() == ActionKind::SendForward || action.kind() == ActionKind::SendBackward)
+    if (sends(action.kind()))
         if (std::optional<Obstacle> own = obstacle(rank)) return own;
     const Rank peer = schedule_.rankOf(other->work.flow, other->stage());
     if (!done(index(peer)) && next(index(peer)) == *other) return std::nullopt;
@@ -90,13 +110,24 @@ void DryRun::advance(std::size_t rank, Reached&& reached)
         reached_[place] = true;
         reached(place);
     });
+    if (send_ == SendMode::Channel) passMessage(rank);
     ++position_[rank];
+}
+
+void DryRun::passMessage(std::size_t rank)
+{
+    const Action& action = next(rank);
+    const std::optional<Action> other = counterpart(action);
+    if (!other) return;
+    const Rank peer = schedule_.rankOf(other->work.flow, other->stage());
+    if (sends(action.kind())) channels_[{Rank{rank}, peer}].push_back(action.work);
+    else channels_[{peer, Rank{rank}}].pop_front();
 }
 
 void DryRun::execute(const std::function<void(Rank, const Action&)>& executed)
 {
-    if (send_ == SendMode::Buffered) executeBuffered(executed);
-    else executeRendezvous(executed);
+    if (send_ == SendMode::Rendezvous) executeRendezvous(executed);
+    else executeBuffered(executed);
 }
 
 // In each pass every rank takes one action, those that can, in the order of the ranks: PyTorch's order of lowering. A rank
@@ -143,11 +174,10 @@ void DryRun::executeRendezvous(const std::function<void(Rank, const Action&)>& e
             if (other) {
                 const std::size_t peer = index(schedule_.rankOf(other->work.flow, other->stage()));
                 // the sender's side first: the receipt rests on it
-                const bool sends =
-                    next(rank).kind() == ActionKind::SendForward || next(rank).kind() == ActionKind::SendBackward;
-                if (!sends && obstacle(peer)) continue; // the sender has nothing to send yet
-                run(sends ? rank : peer);
-                run(sends ? peer : rank);
+                const bool first = sends(next(rank).kind());
+                if (!first && obstacle(peer)) continue; // the sender has nothing to send yet
+                run(first ? rank : peer);
+                run(first ? peer : rank);
             } else {
                 run(rank);
             }
@@ -170,11 +200,11 @@ std::vector<WaitingRank> DryRun::circle() const
     std::vector<WaitingRank> chain;
     std::vector<int> visitedAt(position_.size(), -1);
     while (rank < position_.size() && !done(rank) && visitedAt[rank] < 0) {
-        const std::optional<Obstacle> what = send_ == SendMode::Buffered ? obstacle(rank) : rendezvousObstacle(rank);
+        const std::optional<Obstacle> what = send_ == SendMode::Rendezvous ? rendezvousObstacle(rank) : obstacle(rank);
         if (!what) break;
         visitedAt[rank] = static_cast<int>(chain.size());
         chain.push_back({Rank{rank}, static_cast<int>(position_[rank]), toText(next(rank)), milestoneText(what->need),
-                         what->rank});
+                         what->rank, what->why});
         rank = index(what->rank);
     }
     if (rank < position_.size() && visitedAt[rank] > 0)

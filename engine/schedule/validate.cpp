@@ -237,8 +237,8 @@ ValidationReport validate(const Schedule& schedule, const ValidationOptions& opt
         run.execute();
         return run.complete() ? std::vector<WaitingRank>{} : run.circle();
     };
-    // without communication a rendezvous has no sides to meet: PyTorch's lowering gives it
-    if (options.send == SendMode::Rendezvous && !hasCommunication(schedule)) {
+    // without communication a rendezvous has no sides to meet and a channel no messages: PyTorch's lowering gives them
+    if (options.send != SendMode::Buffered && !hasCommunication(schedule)) {
         if (Expected<Schedule> lowered = lowerCommunication(schedule); lowered.ok()) {
             report.deadlock = deadlockOf(lowered.value());
             return report;

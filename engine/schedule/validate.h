@@ -8,22 +8,20 @@
 //     Where ranks wait for each other in a circle, that is a deadlock, reported as the circle.
 //   with SEND/RECV actions: each RECV has its SEND and the other way round, a SEND comes after what it sends, a RECV
 //     before what uses it.
+//   how sends are carried out (send_mode.h) decides what waits for what; a schedule without communication is judged for
+//     rendezvous and channel as PyTorch's rule lowers it.
 //
 //   ValidationReport report = validate(schedule, {.send = SendMode::Rendezvous});
 //   if (!report.legal()) print(report.errors);
 #pragma once
 
 #include "engine/schedule/schedule.h"
+#include "engine/schedule/send_mode.h"
 
 #include <string>
 #include <vector>
 
 namespace stagecraft::engine {
-
-enum class SendMode : std::uint8_t {
-    Buffered,   // a send costs its rank nothing and never waits
-    Rendezvous, // a send waits until the other side receives
-};
 
 struct ScheduleFault {
     Rank rank{};
@@ -39,6 +37,7 @@ struct WaitingRank {
     std::string action;   // what it cannot start
     std::string waitsFor; // the action that must come first
     Rank waitsForRank{};
+    std::string why = {}; // where the two actions do not tell it: what stands between them
     bool operator==(const WaitingRank&) const = default;
 };
 

@@ -83,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"simulate", "/dev/zero"}, 1, "/dev/zero: it is longer than 256 MiB"},
         Wrong{{"simulate", "--trace", "trace.xml"}, 2, ".strace .json .json.gz .csv"},
         Wrong{{"simulate", "--trace", "/nowhere/trace.json"}, 2, "make it first"}, Wrong{{"validate"}, 2, "FILE"},
-        Wrong{{"validate", "x", "--send", "pigeon"}, 2, "buffered or rendezvous"}, Wrong{{"analyze"}, 2, "TRACE"},
+        Wrong{{"validate", "x", "--send", "pigeon"}, 2, "buffered, rendezvous or channel"}, Wrong{{"analyze"}, 2, "TRACE"},
         Wrong{{"analyze", "nowhere.json"}, 1, "nowhere.json"}, Wrong{{"analyze", "/dev/null"}, 1, "/dev/null"},
         Wrong{{"analyze", "a.json", "b.json"}, 2, "2 traces at once"}, Wrong{{"convert", "a.json"}, 2, "the file to write"},
         Wrong{{"convert", "a.strace", "b.xml"}, 2, "b.xml"},

@@ -187,6 +187,36 @@ TEST(Validate, TellsARendezvousDeadlockFromABufferedRun)
     EXPECT_EQ(stuck.deadlock[1].waitsFor, "0RECV_B0");
 }
 
+// Rank 1 takes micro-batch 1 first, but rank 0 sends 0 first: with one queue per pair of ranks the message it wants is behind
+// another, which it would take later.
+TEST(Validate, FindsAReceiptOfAMessageThatIsNotFirstOnItsChannel)
+{
+    const char* swapped = "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B1,0B1,0RECV_B0,0B0\n"
+                          "1RECV_F1,1F1,1B1,1SEND_B1,1RECV_F0,1F0,1B0,1SEND_B0\n";
+    EXPECT_TRUE(reportOf(swapped, SendMode::Buffered).legal());
+    const engine::ValidationReport stuck = reportOf(swapped, SendMode::Channel);
+    EXPECT_TRUE(stuck.errors.empty());
+    ASSERT_EQ(stuck.deadlock.size(), 1U);
+    EXPECT_EQ(stuck.deadlock[0], (engine::WaitingRank{traces::Rank{1}, 0, "1RECV_F1", "1RECV_F0", traces::Rank{1},
+                                                      "0SEND_F0 is first on the channel from rank 0"}));
+}
+
+// Activations and gradients between the same two ranks share the queue, as where p = 2 with several chunks.
+TEST(Validate, PutsActivationsAndGradientsOnOneChannel)
+{
+    // rank 0 to rank 1: 0SEND_F0, 0SEND_F1 and 2SEND_B0
+    const char* inOrder = "0F0,0SEND_F0,2RECV_F0,2F0,2B0,2SEND_B0,0F1,0SEND_F1,2RECV_F1,2F1,2B1,2SEND_B1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+                          "1RECV_F0,1F0,1SEND_F0,1RECV_B0,1RECV_F1,1F1,1SEND_F1,1RECV_B1,1B0,1SEND_B0,1B1,1SEND_B1\n";
+    EXPECT_TRUE(reportOf(inOrder, SendMode::Channel).legal());
+    const char* early = "0F0,0SEND_F0,2RECV_F0,2F0,2B0,2SEND_B0,0F1,0SEND_F1,2RECV_F1,2F1,2B1,2SEND_B1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+                        "1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1,1RECV_B0,1RECV_B1,1B0,1SEND_B0,1B1,1SEND_B1\n";
+    EXPECT_TRUE(reportOf(early, SendMode::Buffered).legal());
+    const engine::ValidationReport stuck = reportOf(early, SendMode::Channel);
+    ASSERT_EQ(stuck.deadlock.size(), 1U);
+    EXPECT_EQ(stuck.deadlock[0].action, "1RECV_F1");
+    EXPECT_EQ(stuck.deadlock[0].waitsFor, "1RECV_B0");
+}
+
 // PyTorch's lowering appends a receipt when the other side sends: sane with buffers, and for these families with rendezvous.
 TEST(Validate, LowersAComputeOnlyScheduleForRendezvous)
 {
