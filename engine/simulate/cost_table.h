@@ -4,6 +4,7 @@
 // run, it is the same table; the origin travels with it and is shown.
 #pragma once
 
+#include "engine/simulate/machine_model.h"
 #include "traces/base/units.h"
 
 #include <cstdint>
@@ -11,9 +12,6 @@
 #include <vector>
 
 namespace stagecraft::engine {
-
-using traces::Bytes;
-using traces::TimeNs;
 
 // One stage (a chunk of a rank), one micro-batch.
 struct StageCosts {
@@ -28,13 +26,18 @@ struct StageCosts {
     Bytes weightBytes = 0;
     Bytes gradientBytes = 0;
     Bytes optimizerBytes = 0;
+    Bytes inputBytes = 0;  // of one micro-batch; what a stage keeps that computes its activations again
+    Bytes outputBytes = 0; // of one micro-batch, to the next stage; its gradient comes back with as many
 
     bool operator==(const StageCosts&) const = default;
 };
 
 struct CostTable {
     std::vector<StageCosts> stages;
-    TimeNs transfer = 0;       // of one boundary tensor between two ranks: latency + bytes/bandwidth
+    TimeNs transfer = 0;       // of the largest boundary tensor between two ranks of a node: latency + bytes/bandwidth
+    Link inside{};             // the two parts of it
+    MachineModel machine{};
+    Sharding sharding = Sharding::None;
     double jitter = 0;         // relative standard deviation of every action's time (normal, cut at 3 sigma, seeded)
     std::uint64_t seed = 1;
     std::string origin;        // "assumed", "estimated from the model at 50 GFLOP/s", "measured: ..."

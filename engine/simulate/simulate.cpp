@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/simulate/simulate.h"
 
-#include "engine/schedule/validate.h"
+#include "engine/schedule/dry_run.h"
+#include "engine/schedule/lower.h"
+#include "engine/simulate/machine.h"
 #include "engine/simulate/simulated_trace.h"
 #include "engine/simulate/timing.h"
+#include "traces/base/text.h"
 #include "traces/store/bounds.h"
 
 #include <fmt/format.h>
@@ -13,9 +16,9 @@
 namespace stagecraft::engine {
 namespace {
 
-Error cannotExecute(const Schedule& schedule)
+Error cannotExecute(const Schedule& schedule, SendMode send)
 {
-    const ValidationReport report = validate(schedule);
+    const ValidationReport report = validate(schedule, {.send = send});
     if (!report.errors.empty()) return Error{fmt::format("schedule {}: {}", schedule.name, report.errors.front().message)};
     std::string text = fmt::format("schedule {}: deadlock, ranks wait for each other:", schedule.name);
     for (const WaitingRank& w : report.deadlock)
@@ -25,7 +28,10 @@ Error cannotExecute(const Schedule& schedule)
 }
 
 // What the cost table can tell the time of; another action would pass as if it took none.
-bool hasCost(ActionKind kind) { return traces::isCompute(kind) || traces::isTransfer(kind); }
+bool hasCost(ActionKind kind)
+{
+    return traces::isCompute(kind) || traces::isTransfer(kind) || (kind >= ActionKind::Offload && kind <= ActionKind::ReduceGrad);
+}
 
 Expected<void> checkKinds(const Schedule& schedule)
 {
@@ -55,9 +61,11 @@ bool withinShape(const Schedule& schedule)
     return true;
 }
 
+double seconds(const Link& link, double bytes) { return link.bytesPerSecond > 0 ? bytes / link.bytesPerSecond : 0; }
+
 // A step that a trace could not hold is refused: whoever reads the file later would take it for damaged. The estimates are
 // generous, one action after the other and nothing ever freed.
-Expected<void> checkRange(const Schedule& schedule, const CostTable& costs)
+Expected<void> checkRange(const Schedule& schedule, const CostTable& costs, int steps)
 {
     constexpr auto kMostTime = static_cast<double>(traces::kMostTime);
     constexpr auto kMostBytes = static_cast<double>(traces::kMostBytes);
@@ -68,12 +76,24 @@ Expected<void> checkRange(const Schedule& schedule, const CostTable& costs)
         const TimeNs action =
             std::max({stage.forward, stage.backward, stage.inputGrad, stage.weightGrad, 2 * stage.overlap, stage.optimizer});
         longest = std::max(longest, static_cast<double>(action));
-        largest = std::max(largest, static_cast<double>(stage.activationBytes));
+        largest = std::max(largest, static_cast<double>(stage.activationBytes) + 2 * static_cast<double>(stage.outputBytes) +
+                                        static_cast<double>(stage.inputBytes));
         standing += static_cast<double>(stage.weightBytes) + static_cast<double>(stage.gradientBytes) +
                     static_cast<double>(stage.optimizerBytes);
     }
     const double actions = static_cast<double>(schedule.actionCount() + schedule.stageToRank.size());
-    const double time = actions * (longest * (1 + 3 * costs.jitter) + static_cast<double>(costs.transfer));
+    const MachineModel& machine = costs.machine;
+    double beside = static_cast<double>(costs.transfer); // the longest of what an action may wait for
+    for (const Link& link : {machine.between, machine.host})
+        beside = std::max(beside, static_cast<double>(link.latency) + seconds(link, largest) * 1e9);
+    const double collectives = machine.replicas * (static_cast<double>(machine.replica.latency) * static_cast<double>(schedule.stages()) *
+                                                       (1 + standing / static_cast<double>(std::max<Bytes>(machine.bucketBytes, 1))) +
+                                                   seconds(machine.replica, standing) * 1e9);
+    double slowest = 1;
+    for (const double scale : machine.rankScale) slowest = std::max(slowest, scale);
+    double late = 0;
+    for (const TimeNs start : machine.lateStart) late = std::max(late, static_cast<double>(start));
+    const double time = late + steps * (actions * (longest * slowest * (1 + 3 * costs.jitter) + beside) + 4 * collectives);
     if (!(time <= kMostTime))
         return Error{fmt::format("the step could take {:.3g} s, more than a clock of nanoseconds can tell ({:.3g} s); take shorter "
                                  "times or fewer micro-batches",
@@ -88,23 +108,101 @@ Expected<void> checkRange(const Schedule& schedule, const CostTable& costs)
     return {};
 }
 
-} // namespace
-
-Expected<traces::Trace> simulate(const Schedule& schedule, const CostTable& costs, std::stop_token stop)
+// Whether the plain simulation says it all: equal ranks, transfers that occupy nothing, nothing beside the computing.
+bool isPlain(const Schedule& schedule, const CostTable& costs)
 {
+    MachineModel machine = costs.machine;
+    machine.memory = 0; // is only shown
+    if (machine != MachineModel{} || costs.sharding != Sharding::None) return false;
+    for (const StageCosts& stage : costs.stages)
+        if (stage.outputBytes > 0) return false; // buffers
+    return std::all_of(schedule.order.begin(), schedule.order.end(), [](const std::vector<Action>& list) {
+        return std::all_of(list.begin(), list.end(), [](const Action& action) {
+            return traces::isTransfer(action.kind()) || (traces::isCompute(action.kind()) && action.kind() != ActionKind::Recompute);
+        });
+    });
+}
+
+// Sends that wait, occupy or queue have their place in the order of a rank.
+bool needsHandoffs(const MachineModel& machine) { return machine.send != SendMode::Buffered || machine.transfers == TransferPlace::Ranks; }
+
+Expected<void> checkInputs(const Schedule& schedule, const CostTable& costs, int steps)
+{
+    const MachineModel& machine = costs.machine;
     if (costs.stages.size() != schedule.stageToRank.size())
         return Error{fmt::format("schedule {} has {} stages, the cost table has {}; give one entry per stage", schedule.name,
                                  schedule.stages(), costs.stages.size())};
-    if (!withinShape(schedule)) return cannotExecute(schedule);
-    if (Expected<void> kinds = checkKinds(schedule); !kinds.ok()) return kinds.error();
-    if (Expected<void> range = checkRange(schedule, costs); !range.ok()) return range.error();
+    for (const auto& [what, size] : {std::pair{"rank_scale", machine.rankScale.size()}, std::pair{"late_start", machine.lateStart.size()}})
+        if (size != 0 && size != schedule.order.size())
+            return Error{fmt::format("machine.{}: it has {}, the schedule has {}; give one per rank", what, traces::counted(size, "entry"),
+                                     traces::counted(schedule.order.size(), "rank"))};
+    if (steps < 1 || steps > kMostSimulatedSteps)
+        return Error{fmt::format("{} steps cannot be simulated; 1 to {}", steps, kMostSimulatedSteps)};
+    if (!withinShape(schedule)) return cannotExecute(schedule, machine.send);
+    if (Expected<void> kinds = checkKinds(schedule); !kinds.ok()) return kinds;
+    return checkRange(schedule, costs, steps);
+}
+
+// The schedule as the machine executes it: with hand-offs, by PyTorch's rule, where it has to have them.
+Expected<Schedule> executed(const Schedule& schedule, const MachineModel& machine)
+{
+    if (!needsHandoffs(machine) || hasCommunication(schedule)) return schedule;
+    Expected<Schedule> lowered = lowerCommunication(schedule);
+    if (!lowered.ok()) return cannotExecute(schedule, SendMode::Buffered);
+    return lowered;
+}
+
+bool channelsAgree(const Schedule& schedule, const MachineModel& machine)
+{
+    if (machine.send != SendMode::Channel) return true;
+    DryRun run(schedule, SendMode::Channel);
+    run.execute();
+    return run.complete();
+}
+
+Error stopped() { return Error{"the simulation was stopped"}; }
+
+Expected<traces::Trace> simulatePlain(const Schedule& schedule, const CostTable& costs, const std::stop_token& stop)
+{
     Timing timing(schedule, costs);
     const bool complete = timing.calculate(stop);
-    if (stop.stop_requested()) return Error{"the simulation was stopped"};
-    if (!complete) return cannotExecute(schedule);
+    if (stop.stop_requested()) return stopped();
+    if (!complete) return cannotExecute(schedule, SendMode::Buffered);
     std::optional<traces::Trace> trace = simulatedTrace(schedule, costs, timing, stop);
-    if (!trace) return Error{"the simulation was stopped"};
+    if (!trace) return stopped();
     return std::move(*trace);
+}
+
+} // namespace
+
+Expected<traces::Trace> simulate(const Schedule& schedule, const CostTable& costs, std::stop_token stop, int steps)
+{
+    if (Expected<void> sound = checkInputs(schedule, costs, steps); !sound.ok()) return sound.error();
+    if (steps == 1 && isPlain(schedule, costs)) return simulatePlain(schedule, costs, stop);
+    const Expected<Schedule> whole = executed(schedule, costs.machine);
+    if (!whole.ok()) return whole.error();
+    if (!channelsAgree(whole.value(), costs.machine)) return cannotExecute(whole.value(), SendMode::Channel);
+    Machine machine(whole.value(), costs);
+    const bool complete = machine.run(steps, stop);
+    if (stop.stop_requested()) return stopped();
+    if (!complete) return cannotExecute(whole.value(), costs.machine.send);
+    return std::move(machine).trace();
+}
+
+Expected<PartialSimulation> simulateUntilStuck(const Schedule& schedule, const CostTable& costs, std::stop_token stop)
+{
+    if (Expected<void> sound = checkInputs(schedule, costs, 1); !sound.ok()) return sound.error();
+    PartialSimulation partial;
+    Expected<Schedule> whole = executed(schedule, costs.machine);
+    partial.schedule = whole.ok() ? std::move(whole).value() : schedule; // one that cannot be lowered waits for ever without that, too
+    const ValidationReport report = validate(partial.schedule, {.send = costs.machine.send});
+    if (!report.errors.empty()) return Error{fmt::format("schedule {}: {}", schedule.name, report.errors.front().message)};
+    partial.deadlock = report.deadlock;
+    Machine machine(partial.schedule, costs);
+    machine.run(1, stop);
+    if (stop.stop_requested()) return stopped();
+    partial.trace = std::move(machine).trace();
+    return partial;
 }
 
 } // namespace stagecraft::engine

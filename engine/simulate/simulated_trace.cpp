@@ -146,12 +146,15 @@ private:
     {
         forEachOwnStage([&](Flow flow, const StageCosts& stage, std::size_t s) {
             const Action action = traces::makeAction(ActionKind::Optimizer, Stage{s}, traces::kNoMicroBatch, flow);
-            if (stage.optimizer == 0 || stepped_[copyOf(action.work)]) return;
-            const TimeNs end = clock_ + stage.optimizer;
-            trace_.append(lane(rank_), {clock_, end, action, {}, {}});
-            clock_ = end;
+            if (stage.optimizer > 0 && !stepped_[copyOf(action.work)]) {
+                const TimeNs end = clock_ + timing_.duration(action);
+                trace_.append(lane(rank_), {clock_, end, action, {}, {}});
+                clock_ = end;
+            }
+            if (!gradientHeld_[copyOf(action.work)]) return;
+            gradients_ -= stage.gradientBytes;
+            trace_.addMemory(gradientSeries_, clock_, gradients_);
         });
-        if (gradients_ > 0) trace_.addMemory(gradientSeries_, clock_, 0);
     }
 
     // visit(flow, costs, stage) for all that the rank holds; of two directions, each has weights of its own.
@@ -189,20 +192,28 @@ private:
 
 } // namespace
 
+traces::TraceInfo simulatedInfo(const Schedule& schedule, const CostTable& costs)
+{
+    traces::TraceInfo info;
+    info.label = traces::TraceLabel::Simulated;
+    info.clock = traces::ClockKind::Virtual;
+    info.title = fmt::format("{}, {}, {}", schedule.name, traces::counted(schedule.ranks, "rank"),
+                             traces::counted(schedule.microbatches, "micro-batch"));
+    info.schedule = schedule.name;
+    info.ranks = schedule.ranks;
+    info.chunks = schedule.chunks;
+    info.microbatches = schedule.microbatches;
+    info.stageToRank = schedule.stageToRank;
+    info.slices = schedule.slices;
+    info.upStageToRank = schedule.upStageToRank;
+    info.memoryLimit = costs.machine.memory;
+    return info;
+}
+
 std::optional<Trace> simulatedTrace(const Schedule& schedule, const CostTable& costs, const Timing& timing, const std::stop_token& stop)
 {
     Trace trace;
-    trace.info.label = traces::TraceLabel::Simulated;
-    trace.info.clock = traces::ClockKind::Virtual;
-    trace.info.title = fmt::format("{}, {}, {}", schedule.name, traces::counted(schedule.ranks, "rank"),
-                                   traces::counted(schedule.microbatches, "micro-batch"));
-    trace.info.schedule = schedule.name;
-    trace.info.ranks = schedule.ranks;
-    trace.info.chunks = schedule.chunks;
-    trace.info.microbatches = schedule.microbatches;
-    trace.info.stageToRank = schedule.stageToRank;
-    trace.info.slices = schedule.slices;
-    trace.info.upStageToRank = schedule.upStageToRank;
+    trace.info = simulatedInfo(schedule, costs);
     for (std::size_t r = 0; r < schedule.order.size(); ++r)
         trace.reserveEdges(trace.addLane({Rank{r}, LaneKind::Compute, 0, fmt::format("rank {}", r)}), schedule.order[r].size());
     for (std::size_t r = 0; r < schedule.order.size(); ++r) {

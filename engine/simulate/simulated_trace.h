@@ -15,6 +15,9 @@
 
 namespace stagecraft::engine {
 
+// What the trace of a simulation says of itself.
+traces::TraceInfo simulatedInfo(const Schedule& schedule, const CostTable& costs);
+
 // Nothing when `stop` was asked for, at which it looks once per rank. Precondition: timing.calculate() returned true.
 std::optional<traces::Trace> simulatedTrace(const Schedule& schedule, const CostTable& costs, const Timing& timing,
                                             const std::stop_token& stop);

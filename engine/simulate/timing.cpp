@@ -2,10 +2,9 @@
 #include "engine/simulate/timing.h"
 
 #include "engine/schedule/lower.h"
-#include "engine/simulate/jitter.h"
+#include "engine/simulate/action_time.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace stagecraft::engine {
 
@@ -28,42 +27,6 @@ bool Timing::calculate(const std::stop_token& stop)
     for (std::size_t r = 0; r < ranks_.size(); ++r)
         if (ranks_[r].position < schedule_.order[r].size()) return false;
     return true;
-}
-
-namespace {
-
-// A forward of one stage and a backward of another, executed together, take as much less than their sum as the two stages' own
-// pairs do. With equal stages that is the time given; without savings it is the sum.
-TimeNs pairTime(const CostTable& costs, const Action& pair)
-{
-    const StageCosts& ahead = costs.stages[index(pair.stage())];
-    const StageCosts& back = costs.stages[index(pair.partner.stage)];
-    const TimeNs apart = ahead.forward + (pair.partner.kind == ActionKind::InputGrad ? back.inputGrad : back.backward);
-    const TimeNs ownApart = ahead.forward + ahead.backward + back.forward + back.backward;
-    const TimeNs ownTogether = ahead.overlap + back.overlap;
-    if (ownApart == ownTogether || ownApart == 0) return apart;
-    return std::llround(static_cast<double>(apart) * static_cast<double>(ownTogether) / static_cast<double>(ownApart));
-}
-
-} // namespace
-
-TimeNs Timing::duration(const Action& action) const
-{
-    const StageCosts& stage = costs_.stages[index(action.stage())];
-    TimeNs time = 0;
-    switch (action.kind()) {
-    case ActionKind::Forward: time = stage.forward; break;
-    case ActionKind::Backward: time = stage.backward; break;
-    case ActionKind::InputGrad: time = stage.inputGrad; break;
-    case ActionKind::WeightGrad: time = stage.weightGrad; break;
-    case ActionKind::Overlap: time = pairTime(costs_, action); break;
-    case ActionKind::Recompute: time = stage.forward; break;
-    case ActionKind::Optimizer: time = stage.optimizer; break;
-    default: return 0;
-    }
-    if (costs_.jitter > 0)
-        time = static_cast<TimeNs>(std::llround(static_cast<double>(time) * jitterFactor(costs_.jitter, costs_.seed, action.work)));
-    return time;
 }
 
 // Moves `begin` behind everything that the work waits for. False when something is not there.

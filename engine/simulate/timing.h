@@ -11,6 +11,7 @@
 #pragma once
 
 #include "engine/schedule/milestones.h"
+#include "engine/simulate/action_time.h"
 #include "engine/simulate/cost_table.h"
 
 #include <stop_token>
@@ -34,7 +35,7 @@ public:
     bool calculate(const std::stop_token& stop);
 
     [[nodiscard]] const ScheduleShape& shape() const { return shape_; }
-    [[nodiscard]] TimeNs duration(const Action& action) const;
+    [[nodiscard]] TimeNs duration(const Action& action) const { return actionTime(costs_, action, costs_.seed); }
     // After calculate().
     [[nodiscard]] TimeNs begin(std::size_t rank, std::size_t position) const { return begin_[rank][position]; }
 

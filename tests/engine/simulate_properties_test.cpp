@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What holds for every plan: stages 1-8, micro-batches 1-16, random stage times and transfers.
-#include "unit_costs.h"
+#include "random_case.h"
 
 #include "engine/schedule/milestones.h"
 #include "engine/schedule/validate.h"
@@ -9,43 +9,11 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <random>
 
 using namespace stagecraft;
 using namespace stagecraft::test;
 
 namespace {
-
-struct RandomCase {
-    engine::Schedule schedule;
-    engine::CostTable costs;
-};
-
-RandomCase draw(unsigned seed)
-{
-    std::mt19937 random(seed);
-    const auto among = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
-    const auto& families = engine::scheduleFamilies();
-    const engine::ScheduleFamily& family = families[seed % families.size()]; // none is left out
-    engine::ScheduleRequest request{.name = family.name};
-    do {
-        request.ranks = among(1, 8);
-        request.chunks = among(family.minChunks, std::max(family.minChunks, std::min(family.maxChunks, 4)));
-        request.microbatches = among(1, 16);
-        request.slices = family.cutsSequences ? among(1, 4) : 1;
-    } while (!engine::checkRequest(request).ok());
-    RandomCase drawn{engine::generate(request).value(), {}};
-    drawn.costs = slotCosts(drawn.schedule.stages(), 0, 0, among(0, 1) == 0 ? 0 : among(1, 900));
-    for (engine::StageCosts& stage : drawn.costs.stages) {
-        stage.forward = among(1, 1000);
-        stage.backward = among(1, 2000);
-        stage.inputGrad = among(0, static_cast<int>(stage.backward));
-        stage.weightGrad = stage.backward - stage.inputGrad;
-        stage.overlap = stage.forward + stage.backward;
-        stage.activationBytes = among(1, 500);
-    }
-    return drawn;
-}
 
 traces::TimeNs timeOf(const engine::CostTable& costs, const traces::Work& work)
 {

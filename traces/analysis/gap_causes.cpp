@@ -2,6 +2,7 @@
 #include "traces/analysis/gap_causes.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 
 namespace stagecraft::traces {
@@ -85,10 +86,12 @@ private:
         }
     }
 
-    // A producer that is itself a hand-off began when the computing before it was done.
+    // A producer that is itself a hand-off began when the computing before it was done. A copy or a collective beside the computing
+    // waits for nothing but others of its lane, so that all of the wait is theirs.
     [[nodiscard]] TimeNs producerEnd(SliceRef producer) const
     {
         const Lane& lane = trace_.lane(producer.lane);
+        if (lane.info().kind == LaneKind::Copy || lane.info().kind == LaneKind::Collective) return std::numeric_limits<TimeNs>::min();
         return isTransfer(lane.action(producer.index).kind()) ? lane.begin(producer.index) : lane.end(producer.index);
     }
 

@@ -9,7 +9,7 @@ StepIndex::StepIndex(const Trace& trace) : lanes_(trace.laneCount())
 {
     for (std::size_t l = 0; l < trace.laneCount(); ++l) {
         const Lane& lane = trace.lane(LaneId{l});
-        if (lane.info().kind != LaneKind::Compute) continue;
+        if (!isLaneOfWork(lane.info().kind)) continue;
         std::vector<Run>& runs = lanes_[l];
         for (std::size_t i = 0; i < lane.size(); ++i) {
             const Step step = lane.step(i);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where each step lies on the compute lanes of a trace, found in one pass. The figures of all steps then cost no more than
+// Where each step lies on the lanes of work of a trace, found in one pass. The figures of all steps then cost no more than
 // the trace is long; asked for one by one, each would pass over the whole trace.
 //
 //   const StepIndex index(trace);
@@ -14,6 +14,9 @@
 
 namespace stagecraft::traces {
 
+// Lanes whose slices make a step: what computes, and the collectives beside it.
+constexpr bool isLaneOfWork(LaneKind kind) { return kind == LaneKind::Compute || kind == LaneKind::Collective; }
+
 class StepIndex {
 public:
     // Slices [begin, end) of a lane, all of one step.
@@ -26,7 +29,7 @@ public:
     explicit StepIndex(const Trace& trace);
 
     [[nodiscard]] const std::vector<Step>& steps() const { return steps_; } // that have computing slices, ascending
-    // Runs of the step by begin: mostly one, more where steps overlap on the lane. Of a compute lane; others have none.
+    // Runs of the step by begin: mostly one, more where steps overlap on the lane. Of a lane of work; others have none.
     [[nodiscard]] std::span<const Run> runs(LaneId lane, Step step) const;
 
 private:

@@ -42,7 +42,7 @@ StepView viewOf(const Trace& trace, const StepIndex& index, Step step)
     for (std::size_t l = 0; l < trace.laneCount(); ++l) {
         const LaneId id{l};
         const Lane& lane = trace.lane(id);
-        if (lane.info().kind != LaneKind::Compute) continue;
+        if (!isLaneOfWork(lane.info().kind)) continue;
         RankView& rank = rankView(view, lane.info().rank, id);
         const auto before = static_cast<std::ptrdiff_t>(rank.slices.size());
         for (const StepIndex::Run& run : index.runs(id, step)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The slices of one step by rank, picked from the compute lanes of a trace: what the figures of a step are taken from.
+// The slices of one step by rank, picked from the lanes of work of a trace: what the figures of a step are taken from.
 #pragma once
 
 #include "traces/analysis/pauses.h"
@@ -18,7 +18,7 @@ struct RankView {
     SliceRef first{}; // the slices where the span begins and ends
     SliceRef last{};
     bool works = false;           // has anything that counts
-    std::vector<SliceRef> slices; // everything on its compute lanes in this step, by begin
+    std::vector<SliceRef> slices; // everything on its lanes of work in this step, by begin
 };
 
 struct StepView {
@@ -31,7 +31,7 @@ struct StepView {
 // early and a send that drains late do not make a step longer.
 constexpr bool countsForSpan(ActionKind kind)
 {
-    return isCompute(kind) || kind == ActionKind::ReduceGrad || kind == ActionKind::AllReduce;
+    return isCompute(kind) || kind == ActionKind::ReduceGrad || kind == ActionKind::AllReduce || kind == ActionKind::Unshard;
 }
 
 StepView viewOf(const Trace& trace, const StepIndex& index, Step step);

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/simulate/links.h"
+
+#include <algorithm>
+
+namespace stagecraft::engine {
+
+Links::Links(const CostTable& costs, int ranks) : costs_(costs), laneFree_(static_cast<std::size_t>(ranks), 0) {}
+
+int Links::nodeOf(Rank rank) const { return costs_.machine.ranksPerNode > 0 ? rank.value / costs_.machine.ranksPerNode : 0; }
+
+Links::Hop Links::hop(Rank from, Rank to, Bytes bytes) const
+{
+    if (nodeOf(from) != nodeOf(to)) return {costs_.machine.between.latency, costs_.machine.between.occupied(bytes)};
+    if (bytes > 0 && costs_.inside.bytesPerSecond > 0) return {costs_.inside.latency, costs_.inside.occupied(bytes)};
+    return {costs_.inside.latency, costs_.transfer - costs_.inside.latency};
+}
+
+traces::Interval Links::send(Rank from, Rank to, Bytes bytes, TimeNs at)
+{
+    const Hop way = hop(from, to, bytes);
+    TimeNs begin = at;
+    const bool oneByOne = costs_.machine.transfers == TransferPlace::CopyLane;
+    if (oneByOne) begin = std::max(begin, laneFree_[index(from)]);
+    const bool inside = nodeOf(from) == nodeOf(to);
+    const auto ends = std::pair{from.value, to.value};
+    if (costs_.machine.sharedLinks) {
+        TimeNs& free = wayFree_[inside ? ends : std::pair{-1 - nodeOf(from), -1 - nodeOf(to)}];
+        begin = std::max(begin, free);
+        free = begin + way.occupied;
+    }
+    TimeNs end = begin + way.latency + way.occupied;
+    if (oneByOne) laneFree_[index(from)] = end;
+    if (costs_.machine.send == SendMode::Channel) {
+        TimeNs& last = arrived_[ends];
+        end = last = std::max(end, last);
+    }
+    return {begin, end};
+}
+
+} // namespace stagecraft::engine

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/simulate/machine.h"
+
+#include "engine/schedule/lower.h"
+#include "engine/simulate/action_time.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace stagecraft::engine {
+
+using traces::EdgeKind;
+using traces::Interval;
+using traces::LaneKind;
+using traces::MemoryClass;
+using traces::SliceRef;
+using traces::Work;
+
+namespace {
+
+constexpr std::uint64_t kStepSeed = 0xd1b54a32d192ed03ULL; // odd: the steps of a run draw apart
+
+bool sends(ActionKind kind) { return kind == ActionKind::SendForward || kind == ActionKind::SendBackward; }
+bool receives(ActionKind kind) { return kind == ActionKind::RecvForward || kind == ActionKind::RecvBackward; }
+
+// The forward or backward whose outcome a SEND or RECV hands over.
+Work handedOver(const Work& handoff)
+{
+    Work made = handoff;
+    const bool ahead = handoff.kind == ActionKind::SendForward || handoff.kind == ActionKind::RecvForward;
+    made.kind = ahead ? ActionKind::Forward : ActionKind::Backward;
+    if (receives(handoff.kind)) made.stage = Stage{handoff.stage.value + (ahead ? -1 : 1)};
+    return made;
+}
+
+Action handoffOf(const Work& made)
+{
+    return traces::makeAction(made.kind == ActionKind::Forward ? ActionKind::SendForward : ActionKind::SendBackward, made.stage, made.microbatch,
+                              made.flow);
+}
+
+// Which forward or backward a milestone speaks of.
+Work workOf(const Milestone& need)
+{
+    const bool ahead = need.fact == Fact::ForwardDone || need.fact == Fact::ForwardArrived || need.fact == Fact::ForwardSent;
+    Work work{ahead ? ActionKind::Forward : ActionKind::Backward, need.flow, need.stage, need.microbatch};
+    if (need.fact == Fact::ForwardArrived) work.stage = Stage{need.stage.value - 1};
+    if (need.fact == Fact::BackwardArrived) work.stage = Stage{need.stage.value + 1};
+    return work;
+}
+
+} // namespace
+
+Machine::Machine(const Schedule& schedule, const CostTable& costs)
+    : schedule_(schedule), costs_(costs), shape_(schedule, hasCommunication(schedule)),
+      meets_(shape_.communicates && costs.machine.send == SendMode::Rendezvous),
+      occupies_(shape_.communicates && costs.machine.transfers == TransferPlace::Ranks), links_(costs, schedule.ranks),
+      recording_(schedule, costs), ranks_(schedule.order.size()), weights_((schedule.twoDirections() ? 2 : 1) * costs.stages.size())
+{
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+        for (const Action& action : schedule.order[r]) {
+            if (action.kind() == ActionKind::Unshard) weightsOf(action.work).sharded = true;
+            if (action.kind() == ActionKind::Recompute) weightsOf(action.work).recomputes = true;
+        }
+        if (r < costs.machine.lateStart.size()) ranks_[r].clock = costs.machine.lateStart[r];
+    }
+    openMemory();
+}
+
+bool Machine::run(int steps, const std::stop_token& stop)
+{
+    steps_ = steps;
+    made_.resize(static_cast<std::size_t>(steps));
+    stepSpan_.assign(static_cast<std::size_t>(steps), {std::numeric_limits<TimeNs>::max(), std::numeric_limits<TimeNs>::min()});
+    made_.front().resize(2 * shape_.factSlots);
+    for (std::size_t r = 0; r < ranks_.size(); ++r) advance(r, ranks_[r].clock);
+    while (!running_.empty() && !stop.stop_requested()) {
+        const std::size_t r = running_.top().rank;
+        running_.pop();
+        complete(r);
+    }
+    return std::all_of(ranks_.begin(), ranks_.end(), [&](const RankState& rank) { return rank.step == steps_; });
+}
+
+traces::Trace Machine::trace() &&
+{
+    for (std::size_t s = 0; s < stepSpan_.size(); ++s)
+        if (stepSpan_[s].begin <= stepSpan_[s].end) recording_.step({traces::Step{s}, stepSpan_[s], std::nullopt});
+    return std::move(recording_).trace();
+}
+
+TimeNs Machine::duration(std::size_t r, const Action& action) const
+{
+    const TimeNs time = actionTime(costs_, action, costs_.seed + kStepSeed * static_cast<std::uint64_t>(ranks_[r].step));
+    const std::vector<double>& scale = costs_.machine.rankScale;
+    return r < scale.size() ? static_cast<TimeNs>(std::llround(static_cast<double>(time) * scale[r])) : time;
+}
+
+void Machine::advance(std::size_t r, TimeNs now)
+{
+    while (tryNext(r, now)) {}
+}
+
+bool Machine::tryNext(std::size_t r, TimeNs now)
+{
+    RankState& rank = ranks_[r];
+    if (rank.running || rank.posted || rank.finished || rank.step == steps_) return false;
+    if (rank.position == schedule_.order[r].size()) {
+        rank.finished = true;
+        updateWhenReady(r, now);
+        return false;
+    }
+    const Action& action = schedule_.order[r][rank.position];
+    if (traces::isCompute(action.kind())) return tryCompute(r, action);
+    if (sends(action.kind())) return trySend(r, action, now);
+    if (receives(action.kind())) return tryReceive(r, action, now);
+    beside(r, action);
+    ++rank.position;
+    return true;
+}
+
+bool Machine::tryCompute(std::size_t r, const Action& action)
+{
+    TimeNs begin = ranks_[r].clock;
+    bool ready = true;
+    forEachWork(action, [&](const Work& work) { ready = ready && isReady(r, work, begin); });
+    if (ready) occupy(r, begin, begin + duration(r, action));
+    return false;
+}
+
+void Machine::occupy(std::size_t r, TimeNs begin, TimeNs end)
+{
+    ranks_[r].running = true;
+    ranks_[r].began = begin;
+    ranks_[r].clock = end;
+    running_.push({end, r});
+}
+
+// Moves `begin` behind everything that the work waits for; notes what is not known yet.
+bool Machine::isReady(std::size_t r, const Work& work, TimeNs& begin)
+{
+    RankState& rank = ranks_[r];
+    const bool there = everyNeed(shape_, work, [&](const Milestone& need) {
+        const Work source = workOf(need);
+        const Made& what = made(rank.step, source);
+        const bool own = shape_.rank(source.flow, source.stage) == Rank{r};
+        const TimeNs at = own ? what.done : what.arrived;
+        if (at == kNever || (!own && shape_.communicates && !what.received)) {
+            rank.blockedOn = slotOf(source);
+            return false;
+        }
+        begin = std::max(begin, at);
+        return true;
+    });
+    if (!there) return false;
+    const Weights& weights = weightsOf(work);
+    if (weights.sharded && work.kind != ActionKind::Optimizer) {
+        if (weights.gathered == kNever) return false; // no UNSHARD before it: for ever
+        begin = std::max(begin, weights.gathered);
+    }
+    if (work.kind == ActionKind::Backward || work.kind == ActionKind::InputGrad) {
+        const Made& kept = made(rank.step, {ActionKind::Forward, work.flow, work.stage, work.microbatch});
+        if (kept.offloaded != kNever && kept.reloaded == kNever) return false; // no RELOAD before it: for ever
+        begin = std::max(begin, kept.reloaded);
+    }
+    return true;
+}
+
+std::optional<Machine::Message> Machine::messageOf(const Work& made) const
+{
+    const bool ahead = made.kind == ActionKind::Forward;
+    const Stage to{made.stage.value + (ahead ? 1 : -1)};
+    if (to.value < 0 || to.value >= shape_.stages || shape_.sameRank(made.flow, made.stage, to)) return std::nullopt;
+    return Message{shape_.rank(made.flow, made.stage), shape_.rank(made.flow, to), costs_.stages[index(ahead ? made.stage : to)].outputBytes};
+}
+
+Interval Machine::launch(std::size_t r, const Work& work, const Message& message, TimeNs at)
+{
+    const Interval way = links_.send(message.from, message.to, message.bytes, at);
+    made(ranks_[r].step, work).arrived = way.end;
+    // the next stage's rank has it in a buffer until it is used
+    recording_.hold(message.from, MemoryClass::Buffers, at, message.bytes);
+    recording_.hold(message.from, MemoryClass::Buffers, way.end, -message.bytes);
+    recording_.hold(message.to, MemoryClass::Buffers, way.end, message.bytes);
+    if (!occupies_ && way.end > at)
+        recording_.transfer(message.from, {way.begin, way.end, handoffOf(work), traces::Step{ranks_[r].step}, {}});
+    return way;
+}
+
+void Machine::wake(std::size_t r, const Work& made, TimeNs now)
+{
+    const std::optional<Message> message = messageOf(made);
+    if (!message) return;
+    RankState& waiter = ranks_[index(message->to)];
+    if (waiter.step != ranks_[r].step || waiter.blockedOn != slotOf(made)) return;
+    waiter.blockedOn = kNothing;
+    advance(index(message->to), now);
+}
+
+bool Machine::trySend(std::size_t r, const Action& action, TimeNs now)
+{
+    RankState& rank = ranks_[r];
+    const Work work = handedOver(action.work);
+    const Message message = *messageOf(work);
+    if (meets_) {
+        const RankState& other = ranks_[index(message.to)];
+        const bool there = other.posted && other.step == rank.step &&
+                           receives(schedule_.order[index(message.to)][other.position].kind()) &&
+                           handedOver(schedule_.order[index(message.to)][other.position].work) == work;
+        if (there) meet(r, index(message.to), work, std::max(now, rank.clock));
+        else rank.posted = true;
+        return false;
+    }
+    const Interval way = launch(r, work, message, rank.clock);
+    if (occupies_) occupy(r, rank.clock, way.end);
+    else ++rank.position;
+    wake(r, work, now);
+    return !occupies_;
+}
+
+bool Machine::tryReceive(std::size_t r, const Action& action, TimeNs now)
+{
+    RankState& rank = ranks_[r];
+    const Work work = handedOver(action.work);
+    Made& what = made(rank.step, work);
+    if (meets_) {
+        const std::size_t sender = index(shape_.rank(work.flow, work.stage));
+        const RankState& other = ranks_[sender];
+        const bool there = other.posted && other.step == rank.step && sends(schedule_.order[sender][other.position].kind()) &&
+                           handedOver(schedule_.order[sender][other.position].work) == work;
+        if (there) meet(sender, r, work, std::max(now, rank.clock));
+        else rank.posted = true;
+        return false;
+    }
+    if (occupies_ && what.arrived == kNever) {
+        rank.blockedOn = slotOf(work);
+        return false;
+    }
+    what.received = true;
+    if (occupies_) {
+        occupy(r, rank.clock, std::max(rank.clock, what.arrived));
+        return false;
+    }
+    ++rank.position;
+    return true;
+}
+
+// Both sides of a hand-off are there.
+void Machine::meet(std::size_t sender, std::size_t receiver, const Work& work, TimeNs now)
+{
+    const Interval way = launch(sender, work, *messageOf(work), now);
+    made(ranks_[sender].step, work).received = true;
+    for (const std::size_t r : {sender, receiver}) {
+        RankState& rank = ranks_[r];
+        rank.posted = false;
+        occupy(r, rank.clock, occupies_ ? way.end : now);
+    }
+}
+
+void Machine::complete(std::size_t r)
+{
+    RankState& rank = ranks_[r];
+    rank.running = false;
+    const Action& action = schedule_.order[r][rank.position++];
+    const Interval span{rank.began, rank.clock};
+    const bool computes = traces::isCompute(action.kind());
+    if (computes || span.end > span.begin) {
+        const SliceRef slice = addSlice(r, LaneKind::Compute, span, action);
+        if (computes) {
+            forEachWork(action, [&](const Work& work) { addEdges(r, work, slice); });
+            rank.latest = slice;
+            rank.computed = true;
+        } else if (const Work work = handedOver(action.work); receives(action.kind())) {
+            const Made& what = made(rank.step, work);
+            recording_.edge({EdgeKind::Data, what.slice, slice, what.arrived});
+        } else if (const RankState& other = ranks_[index(messageOf(work)->to)]; meets_ && other.computed) {
+            recording_.edge({EdgeKind::Data, other.latest, slice, span.end}); // it waited for the other side
+        }
+    }
+    if (computes) {
+        forEachWork(action, [&](const Work& work) {
+            account(r, work, span.begin, span.end);
+            if (!gainOf(work)) return;
+            Made& what = made(rank.step, work);
+            what.done = span.end;
+            what.slice = rank.latest;
+            const std::optional<Message> message = shape_.communicates ? std::nullopt : messageOf(work);
+            if (message) launch(r, work, *message, span.end);
+        });
+        forEachWork(action, [&](const Work& work) {
+            if (gainOf(work) && !shape_.communicates) wake(r, work, span.end);
+        });
+    }
+    advance(r, span.end);
+}
+
+// Copies and collectives begin when the rank comes to them and their lane is free, and take nothing of the rank.
+void Machine::beside(std::size_t r, const Action& action)
+{
+    RankState& rank = ranks_[r];
+    Weights& weights = weightsOf(action.work);
+    const StageCosts& stage = costs_.stages[index(action.stage())];
+    const auto next = [&](TimeNs& free, TimeNs notBefore, TimeNs time) {
+        const TimeNs begin = std::max({rank.clock, free, notBefore});
+        free = begin + time;
+        return Interval{begin, free};
+    };
+    switch (action.kind()) {
+    case ActionKind::Offload: {
+        Made& kept = made(rank.step, {ActionKind::Forward, action.work.flow, action.stage(), action.microbatch()});
+        const Interval copy = next(rank.offloadFree, 0, costs_.machine.host.latency + costs_.machine.host.occupied(stage.activationBytes));
+        kept.offloaded = copy.end;
+        addSlice(r, LaneKind::Copy, copy, action, 0);
+        recording_.hold(Rank{r}, MemoryClass::Activations, copy.end, -stage.activationBytes);
+        return;
+    }
+    case ActionKind::Reload: {
+        Made& kept = made(rank.step, {ActionKind::Forward, action.work.flow, action.stage(), action.microbatch()});
+        const Interval copy =
+            next(rank.reloadFree, kept.offloaded, costs_.machine.host.latency + costs_.machine.host.occupied(stage.activationBytes));
+        kept.reloaded = copy.end;
+        kept.reload = addSlice(r, LaneKind::Copy, copy, action, 1);
+        recording_.hold(Rank{r}, MemoryClass::Activations, copy.begin, stage.activationBytes);
+        return;
+    }
+    case ActionKind::Unshard: {
+        const Interval gather = next(rank.collectiveFree, 0, ring(stage.weightBytes, 1, costs_.machine.replicas));
+        if (weights.gathered == kNever)
+            recording_.hold(Rank{r}, MemoryClass::Weights, gather.begin, stage.weightBytes - ownPart(stage.weightBytes, true));
+        weights.gathered = gather.end;
+        weights.gather = addSlice(r, LaneKind::Collective, gather, action);
+        return;
+    }
+    case ActionKind::Reshard:
+        if (weights.gathered != kNever)
+            recording_.hold(Rank{r}, MemoryClass::Weights, std::max(rank.clock, weights.gathered),
+                            ownPart(stage.weightBytes, true) - stage.weightBytes);
+        weights.gathered = kNever;
+        return;
+    case ActionKind::ReduceGrad: {
+        const Interval reduce = next(rank.collectiveFree, 0, ring(stage.gradientBytes, 1, costs_.machine.replicas));
+        weights.reduction = addSlice(r, LaneKind::Collective, reduce, action);
+        keepOwnGradient(Rank{r}, weights, reduce.end);
+        return;
+    }
+    default: return; // simulate() lets no other kind through
+    }
+}
+
+SliceRef Machine::addSlice(std::size_t r, LaneKind lane, Interval span, const Action& action, int depth)
+{
+    Interval& step = stepSpan_[static_cast<std::size_t>(ranks_[r].step)];
+    step = {std::min(step.begin, span.begin), std::max(step.end, span.end)};
+    return recording_.add(Rank{r}, lane, {span.begin, span.end, action, traces::Step{ranks_[r].step}, {}}, depth);
+}
+
+void Machine::addEdges(std::size_t r, const Work& work, SliceRef slice)
+{
+    everyNeed(shape_, work, [&](const Milestone& need) {
+        // an own forward is told by the rank's order; only the turn at the last stage is a hand-off
+        const bool done = need.fact == Fact::ForwardDone || need.fact == Fact::BackwardDone;
+        if (done && need.stage == work.stage && need.stage.value + 1 != shape_.stages) return true;
+        const Work source = workOf(need);
+        const Made& what = made(ranks_[r].step, source);
+        const bool own = shape_.rank(source.flow, source.stage) == Rank{r};
+        recording_.edge({EdgeKind::Data, what.slice, slice, own ? what.done : what.arrived});
+        return true;
+    });
+    const Weights& weights = weightsOf(work);
+    if (weights.sharded && work.kind != ActionKind::Optimizer) recording_.edge({EdgeKind::Data, weights.gather, slice, weights.gathered});
+    if (work.kind == ActionKind::Backward || work.kind == ActionKind::InputGrad) {
+        const Made& kept = made(ranks_[r].step, {ActionKind::Forward, work.flow, work.stage, work.microbatch});
+        if (kept.reloaded != kNever) recording_.edge({EdgeKind::Data, kept.reload, slice, kept.reloaded});
+    }
+}
+
+} // namespace stagecraft::engine

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Event simulation in the order of time, with all that a machine model says: sends that wait, links that are shared, copies and
+// collectives beside the computing, ranks that differ, several steps one after the other. The plain simulation (timing.h) is for
+// what needs none of this; where both can tell the time, they tell the same.
+//
+// What runs where:
+//   F B I W OVERLAP RECOMPUTE OPTIMIZER   occupy their rank
+//   SEND, RECV                            nothing, the sender's copy lane or both ranks, by TransferPlace and SendMode
+//   OFFLOAD, RELOAD                       the rank's copy lane of that direction; the action that needs the RELOAD waits for it
+//   UNSHARD, REDUCE_GRAD, all-reduce      the rank's lane of collectives; what uses the weights waits for the UNSHARD, the
+//                                         optimizer for the reduction
+//
+//   Machine machine(schedule, costs);
+//   const bool complete = machine.run(3, stop);
+//   Trace trace = std::move(machine).trace(); // as far as it came
+//
+// Preconditions: those of Timing. With sends that wait or occupy, the schedule has SEND and RECV actions. Not thread-safe.
+#pragma once
+
+#include "engine/schedule/milestones.h"
+#include "engine/simulate/links.h"
+#include "engine/simulate/recording.h"
+
+#include <functional>
+#include <optional>
+#include <queue>
+#include <stop_token>
+
+namespace stagecraft::engine {
+
+class Machine {
+public:
+    Machine(const Schedule& schedule, const CostTable& costs);
+
+    // Executes the whole schedule so many times, each rank going on to the next step as soon as it may. False when ranks wait for
+    // ever, or when it was told to stop.
+    bool run(int steps, const std::stop_token& stop);
+    // Where a rank stands in its order, for one that waits for ever.
+    [[nodiscard]] std::size_t position(Rank rank) const { return ranks_[index(rank)].position; }
+
+    traces::Trace trace() &&;
+
+private:
+    static constexpr TimeNs kNever = -1;
+    static constexpr std::size_t kNothing = static_cast<std::size_t>(-1);
+
+    // A forward or a backward: when it was done, and when the neighbour's rank has what it made.
+    struct Made {
+        TimeNs done = kNever;
+        TimeNs arrived = kNever;
+        TimeNs offloaded = kNever; // a forward's activations: gone from the rank
+        TimeNs reloaded = kNever;  // and back
+        traces::SliceRef slice{};
+        traces::SliceRef reload{};
+        bool received = false; // its RECV was reached
+    };
+    struct RankState {
+        int step = 0;
+        std::size_t position = 0;
+        std::size_t blockedOn = kNothing; // slot
+        TimeNs clock = 0;                 // free from then on
+        TimeNs began = 0;                 // the action that runs
+        bool running = false;
+        bool posted = false;   // its SEND or RECV waits for the other side
+        bool finished = false; // its list, and waits for its update
+        TimeNs offloadFree = 0;
+        TimeNs reloadFree = 0;
+        TimeNs collectiveFree = 0;
+        traces::SliceRef latest{}; // its last computing slice
+        bool computed = false;     // has one
+    };
+    // The weights of a stage; each of two directions has its own.
+    struct Weights {
+        TimeNs gathered = kNever; // they are there: UNSHARD
+        traces::SliceRef gather{};
+        bool sharded = false; // has UNSHARD actions at all
+        bool recomputes = false;
+        Bytes gradient = 0;       // held
+        bool stepped = false;     // the schedule said when
+        TimeNs gradientBegin = 0; // of the last action that adds to the gradient
+        TimeNs gradientEnd = kNever;
+        TimeNs reduced = kNever;
+        traces::SliceRef reduction{};
+    };
+    struct Completion {
+        TimeNs at;
+        std::size_t rank;
+        bool operator>(const Completion& other) const { return at != other.at ? at > other.at : rank > other.rank; }
+    };
+    struct Message {
+        Rank from{};
+        Rank to{};
+        Bytes bytes = 0;
+    };
+
+    void openMemory();
+    void advance(std::size_t r, TimeNs now);
+    bool tryNext(std::size_t r, TimeNs now); // false when the rank waits or runs
+    bool tryCompute(std::size_t r, const Action& action);
+    bool trySend(std::size_t r, const Action& action, TimeNs now);
+    bool tryReceive(std::size_t r, const Action& action, TimeNs now);
+    void meet(std::size_t sender, std::size_t receiver, const traces::Work& made, TimeNs now);
+    void beside(std::size_t r, const Action& action); // copies and collectives
+    void occupy(std::size_t r, TimeNs begin, TimeNs end);
+    void complete(std::size_t r);
+    bool isReady(std::size_t r, const traces::Work& work, TimeNs& begin);
+    traces::Interval launch(std::size_t r, const traces::Work& made, const Message& message, TimeNs at);
+    void wake(std::size_t r, const traces::Work& made, TimeNs now);
+    [[nodiscard]] std::optional<Message> messageOf(const traces::Work& made) const; // nothing where the neighbour is on the same rank
+    traces::SliceRef addSlice(std::size_t r, traces::LaneKind lane, traces::Interval span, const Action& action, int depth = 0);
+    void addEdges(std::size_t r, const traces::Work& work, traces::SliceRef slice);
+    void account(std::size_t r, const traces::Work& work, TimeNs begin, TimeNs end);
+
+    // The end of a rank's step (machine_update.cpp).
+    void updateWhenReady(std::size_t r, TimeNs now);
+    [[nodiscard]] std::vector<std::size_t> updatedTogether(std::size_t r) const;
+    void reduceGradients(const std::vector<std::size_t>& group);
+    void keepOwnGradient(Rank rank, Weights& weights, TimeNs at);
+    void update(std::size_t r, TimeNs notBefore, const traces::SliceRef* waitsFor);
+    [[nodiscard]] bool reduces() const; // gradients are summed over copies of the weights
+    [[nodiscard]] int copies() const { return costs_.machine.replicas * (schedule_.twoDirections() ? 2 : 1); }
+    [[nodiscard]] TimeNs ring(Bytes bytes, int passes, int ranks) const;
+    [[nodiscard]] Bytes ownPart(Bytes whole, bool divided) const { return divided ? whole / costs_.machine.replicas : whole; }
+    [[nodiscard]] bool divides(Sharding level) const { return costs_.sharding >= level && costs_.machine.replicas > 1; }
+
+    [[nodiscard]] TimeNs duration(std::size_t r, const Action& action) const;
+    [[nodiscard]] Made& made(int step, const traces::Work& work) { return made_[static_cast<std::size_t>(step)][slotOf(work)]; }
+    [[nodiscard]] std::size_t slotOf(const traces::Work& work) const { return slot(shape_, *gainOf(work)); }
+    [[nodiscard]] std::size_t weightsIndex(Flow flow, Stage stage) const
+    {
+        return index(stage) + (flow == Flow::Up ? costs_.stages.size() : 0);
+    }
+    [[nodiscard]] Weights& weightsOf(const traces::Work& work) { return weights_[weightsIndex(work.flow, work.stage)]; }
+    // visit(flow, stage, costs, weights) for all that the rank holds.
+    template <class Visit>
+    void forEachHeld(Rank rank, Visit&& visit)
+    {
+        for (const Flow flow : schedule_.flows())
+            for (std::size_t s = 0; s < costs_.stages.size(); ++s)
+                if (schedule_.rankOf(flow, Stage{s}) == rank) visit(flow, Stage{s}, costs_.stages[s], weights_[weightsIndex(flow, Stage{s})]);
+    }
+
+    const Schedule& schedule_;
+    const CostTable& costs_;
+    ScheduleShape shape_;
+    bool meets_ = false;    // sends wait for their receipts
+    bool occupies_ = false; // hand-offs take time of their ranks
+    Links links_;
+    Recording recording_;
+    int steps_ = 1;
+    std::vector<std::vector<Made>> made_;   // [step][slot of ForwardDone and BackwardDone]
+    std::vector<traces::Interval> stepSpan_; // [step]
+    std::vector<RankState> ranks_;
+    std::vector<Weights> weights_;
+    std::priority_queue<Completion, std::vector<Completion>, std::greater<>> running_;
+};
+
+} // namespace stagecraft::engine

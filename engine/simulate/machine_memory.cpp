@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What each rank holds, and from when to when:
+//   weights, optimizer state   all the time; of what replicas divide (ZeRO, arXiv 1910.02054 sec. 5) only the own part
+//   gradients                  from the first backward that makes them until the weights are updated
+//   activations                from the begin of F to the end of B, of I (but what W needs) and of W; where they are computed
+//                              again, the stage's input alone, and the rest from the begin of RECOMPUTE
+//   buffers                    what was made until it is sent, and what arrived until it is used
+#include "engine/simulate/machine.h"
+
+#include <utility>
+
+namespace stagecraft::engine {
+
+using traces::MemoryClass;
+using traces::Work;
+
+void Machine::openMemory()
+{
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+        forEachHeld(Rank{r}, [&](Flow, Stage, const StageCosts& stage, const Weights& weights) {
+            recording_.hold(Rank{r}, MemoryClass::Weights, 0, ownPart(stage.weightBytes, weights.sharded || divides(Sharding::Zero3)));
+            recording_.hold(Rank{r}, MemoryClass::Optimizer, 0, ownPart(stage.optimizerBytes, divides(Sharding::Zero1)));
+        });
+}
+
+void Machine::account(std::size_t r, const Work& work, TimeNs begin, TimeNs end)
+{
+    const Rank rank{r};
+    const StageCosts& stage = costs_.stages[index(work.stage)];
+    Weights& weights = weightsOf(work);
+    const MemoryClass kind = weights.recomputes ? MemoryClass::Recompute : MemoryClass::Activations;
+    const auto hold = [&](MemoryClass memory, TimeNs at, Bytes change) { recording_.hold(rank, memory, at, change); };
+    const Bytes input = weights.recomputes ? stage.inputBytes : 0;
+    const auto used = [&](ActionKind made, int from) { // what came from another rank's stage leaves its buffer
+        if (work.stage.value + from < 0 || work.stage.value + from >= shape_.stages) return;
+        if (const std::optional<Message> message = messageOf({made, work.flow, Stage{work.stage.value + from}, work.microbatch}))
+            hold(MemoryClass::Buffers, begin, -message->bytes);
+    };
+    switch (work.kind) {
+    case ActionKind::Forward:
+        used(ActionKind::Forward, -1);
+        hold(MemoryClass::Activations, begin, weights.recomputes ? input : stage.activationBytes);
+        break;
+    case ActionKind::Recompute: hold(MemoryClass::Recompute, begin, stage.activationBytes); break;
+    case ActionKind::Backward:
+        used(ActionKind::Backward, 1);
+        hold(kind, end, -stage.activationBytes);
+        hold(MemoryClass::Activations, end, -input);
+        break;
+    case ActionKind::InputGrad:
+        used(ActionKind::Backward, 1);
+        hold(kind, end, stage.wgradBytes - stage.activationBytes);
+        hold(MemoryClass::Activations, end, -input);
+        break;
+    case ActionKind::WeightGrad: hold(kind, end, -stage.wgradBytes); break;
+    case ActionKind::Optimizer:
+        weights.stepped = true;
+        hold(MemoryClass::Gradients, end, -std::exchange(weights.gradient, 0));
+        break;
+    default: break;
+    }
+    if (work.kind != ActionKind::Backward && work.kind != ActionKind::WeightGrad) return;
+    hold(MemoryClass::Gradients, begin, stage.gradientBytes - std::exchange(weights.gradient, stage.gradientBytes));
+    weights.gradientBegin = begin;
+    weights.gradientEnd = end;
+}
+
+} // namespace stagecraft::engine

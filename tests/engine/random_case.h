@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A schedule of some family with random shape and costs: the same for the same seed, and every family among as many seeds as there
+// are families.
+#pragma once
+
+#include "unit_costs.h"
+
+#include <algorithm>
+#include <random>
+
+namespace stagecraft::test {
+
+struct RandomCase {
+    engine::Schedule schedule;
+    engine::CostTable costs;
+};
+
+inline RandomCase draw(unsigned seed)
+{
+    std::mt19937 random(seed);
+    const auto among = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+    const auto& families = engine::scheduleFamilies();
+    const engine::ScheduleFamily& family = families[seed % families.size()]; // none is left out
+    engine::ScheduleRequest request{.name = family.name};
+    do {
+        request.ranks = among(1, 8);
+        request.chunks = among(family.minChunks, std::max(family.minChunks, std::min(family.maxChunks, 4)));
+        request.microbatches = among(1, 16);
+        request.slices = family.cutsSequences ? among(1, 4) : 1;
+    } while (!engine::checkRequest(request).ok());
+    RandomCase drawn{engine::generate(request).value(), {}};
+    drawn.costs = slotCosts(drawn.schedule.stages(), 0, 0, among(0, 1) == 0 ? 0 : among(1, 900));
+    for (engine::StageCosts& stage : drawn.costs.stages) {
+        stage.forward = among(1, 1000);
+        stage.backward = among(1, 2000);
+        stage.inputGrad = among(0, static_cast<int>(stage.backward));
+        stage.weightGrad = stage.backward - stage.inputGrad;
+        stage.overlap = stage.forward + stage.backward;
+        stage.activationBytes = among(1, 500);
+    }
+    return drawn;
+}
+
+} // namespace stagecraft::test
