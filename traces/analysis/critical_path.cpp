@@ -132,9 +132,11 @@ std::vector<SliceRef> CriticalPath::slices() const
     return all;
 }
 
-Expected<CriticalPath> criticalPath(const Trace& trace, Step step)
+Expected<CriticalPath> criticalPath(const Trace& trace, Step step) { return criticalPath(trace, StepIndex(trace), step); }
+
+Expected<CriticalPath> criticalPath(const Trace& trace, const StepIndex& index, Step step)
 {
-    const StepView view = viewOf(trace, StepIndex(trace), step);
+    const StepView view = viewOf(trace, index, step);
     if (!view.computes) return Error{"step " + std::to_string(step.value) + " of the trace has no computing action"};
     const auto last = std::max_element(view.ranks.begin(), view.ranks.end(), [](const RankView& a, const RankView& b) {
         return a.works != b.works ? b.works : a.span.end < b.span.end;

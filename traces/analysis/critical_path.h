@@ -25,6 +25,8 @@
 
 namespace stagecraft::traces {
 
+class StepIndex;
+
 enum class PathKind : std::uint8_t {
     Compute,  // an action of a rank
     Transfer, // data on its way, a copy or a collective
@@ -72,5 +74,6 @@ struct CriticalPath {
 // An error names the step when it has no computing slice. The walk is linear in the slices on the path; finding the step's
 // span passes over the trace once.
 Expected<CriticalPath> criticalPath(const Trace& trace, Step step);
+Expected<CriticalPath> criticalPath(const Trace& trace, const StepIndex& index, Step step); // for who asks for several
 
 } // namespace stagecraft::traces

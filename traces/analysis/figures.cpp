@@ -2,6 +2,7 @@
 #include "traces/analysis/figures.h"
 
 #include "traces/analysis/gap_causes.h"
+#include "traces/analysis/memory_peaks.h"
 #include "traces/analysis/pauses.h"
 #include "traces/analysis/step_view.h"
 
@@ -41,36 +42,11 @@ private:
     std::int64_t peak_ = 0;
 };
 
-// Largest sum of the rank's series at any moment of the span. Changes at one time count as one: what is set and replaced
-// at the same nanosecond was never held.
 Bytes peakMemory(const Trace& trace, Rank rank, Interval span)
 {
-    struct Cursor {
-        const MemorySeries* series;
-        std::size_t next;
-        Bytes value;
-    };
-    std::vector<Cursor> cursors;
-    Bytes sum = 0;
-    for (const MemorySeries& series : trace.memory()) {
-        if (series.rank != rank) continue;
-        const auto next = std::upper_bound(series.time.begin(), series.time.end(), span.begin) - series.time.begin();
-        cursors.push_back({&series, static_cast<std::size_t>(next), series.valueAt(span.begin)});
-        sum += cursors.back().value;
-    }
-    Bytes peak = sum;
-    for (;;) {
-        TimeNs now = span.end;
-        for (const Cursor& c : cursors)
-            if (c.next < c.series->time.size()) now = std::min(now, c.series->time[c.next]);
-        if (now >= span.end) return peak;
-        for (Cursor& c : cursors)
-            for (; c.next < c.series->time.size() && c.series->time[c.next] == now; ++c.next) {
-                sum += c.series->value[c.next] - c.value;
-                c.value = c.series->value[c.next];
-            }
-        peak = std::max(peak, sum);
-    }
+    Bytes peak = 0;
+    forEachMemoryMoment(trace, rank, span, [&](TimeNs, Bytes sum) { peak = std::max(peak, sum); });
+    return peak;
 }
 
 void addGaps(std::vector<Gap>& gaps, const Gap& gap, const Pauses& pauses)
