@@ -25,13 +25,14 @@ using traces::formatDuration;
 struct Options {
     std::vector<std::string> traces;
     bool json = false;
+    bool waterfall = false;
 };
 
 Json stepJson(const traces::Trace& trace, const traces::StepFigures& figures, const traces::FinishedSteps& finished)
 {
     Json json{{"step", figures.step.value}};
     if (!finished.contains(figures.step)) json["incomplete"] = true;
-    json.update(figuresJson(trace.info, figures));
+    json.update(figuresJson(trace, figures));
     return json;
 }
 
@@ -100,6 +101,13 @@ std::string durationsText(const Durations& durations)
     return text;
 }
 
+// The one whose time stands for the run's steps; the first that computes where the trace says nothing of steps.
+traces::Step middleStepOf(const traces::Trace& trace)
+{
+    const std::vector<traces::StepTime> counted = traces::countedSteps(trace.steps(), trace.pauses());
+    return counted.empty() ? traces::stepsOf(trace).front() : traces::middleStep(counted).step;
+}
+
 int analyze(const Options& options)
 {
     if (options.traces.size() > 1) {
@@ -119,7 +127,7 @@ int analyze(const Options& options)
         steps.push_back(stepJson(trace, figures, finished));
         text += fmt::format("\nstep {}{}\n{}", figures.step.value,
                             finished.contains(figures.step) ? "" : " (incomplete: it broke off, these are the figures of a part)",
-                            figuresText(figures));
+                            figuresText(trace, figures));
     }
     if (steps.empty()) {
         return failed(Error{
@@ -127,13 +135,23 @@ int analyze(const Options& options)
                         file, counted(trace.sliceCount(), "event"), counted(trace.laneCount(), "lane"))});
     }
     const Durations durations = durationsOf(trace);
-    if (!options.json) return print(text + durationsText(durations));
+    text += durationsText(durations);
+    Json json{{"steps", steps},
+              {"ranks", trace.info.ranks},
+              {"events", trace.sliceCount()},
+              {"clock", std::string(clockText(trace.info.clock))},
+              {"durations", durationsJson(durations)}};
+    if (options.waterfall) {
+        const traces::Step step = middleStepOf(trace);
+        const Expected<engine::Waterfall> waterfall = engine::waterfallOf(trace, step);
+        if (!waterfall.ok()) return failed(waterfall.error().in(file));
+        json["waterfall"] = waterfallJson(waterfall.value());
+        json["waterfall"]["step"] = step.value;
+        text += fmt::format("\nstep {}, simulated again with the median times\n{}", step.value, waterfallText(waterfall.value()).substr(1));
+    }
+    if (!options.json) return print(text);
     sayNotes(trace, file); // the text has them in its heading
-    return print(jsonText({{"steps", steps},
-                           {"ranks", trace.info.ranks},
-                           {"events", trace.sliceCount()},
-                           {"clock", std::string(clockText(trace.info.clock))},
-                           {"durations", durationsJson(durations)}}));
+    return print(jsonText(json));
 }
 
 } // namespace
@@ -144,6 +162,9 @@ void addAnalyze(CLI::App& program, Work& work)
                              "stagecraft-cli analyze run.strace --json");
     const auto options = std::make_shared<Options>();
     verb.add_option("TRACE", options->traces, "Trace file: .strace, .json or .json.gz")->required();
+    verb.add_flag("--waterfall", options->waterfall,
+                  "Also where the middle step's time went: ideal work, structure of the schedule, imbalance, communication, jitter and "
+                  "overhead, by simulating its order again");
     addJsonFlag(verb, options->json);
     verb.callback([options, &work] { work = [options] { return analyze(*options); }; });
 }

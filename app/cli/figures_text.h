@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The figures of a step for people: the step's own, each bubble with its formula, then a table of the ranks.
+// The figures of a step for people: the step's own, each bubble with its formula, then tables of the ranks.
 #pragma once
 
+#include "engine/explain/waterfall.h"
 #include "traces/analysis/figures.h"
 
 #include <string>
 
 namespace stagecraft::cli {
 
-std::string ranksText(const traces::StepFigures& figures);
-std::string figuresText(const traces::StepFigures& figures);
+// With the memory peaks and what they consist of, where the trace knows any memory.
+std::string figuresText(const traces::Trace& trace, const traces::StepFigures& figures);
+
+// A bar per part, drawn in characters, and the step that they sum up to.
+std::string waterfallText(const engine::Waterfall& waterfall);
 
 // "1f1b, 4 ranks, 2 chunks, 8 micro-batches"
 std::string shapeText(const traces::TraceInfo& info);

@@ -105,7 +105,7 @@ Json resultJson(const LiveRun& run, const std::optional<traces::StepFigures>& fi
             {"outputs", result.outputs},
             {"gradient_check", std::string(engine::gradientCheckText(result.gradientCheck))},
             {"gradient_max_abs_diff", result.gradientMaxAbsDiff},
-            {"per_rank", figures ? ranksJson(*figures) : Json::array()},
+            {"per_rank", figures ? ranksJson(run.trace, *figures) : Json::array()},
             {"notes", run.trace.notes()}};
 }
 
@@ -137,7 +137,7 @@ std::string resultText(const LiveRun& run, const std::optional<traces::StepFigur
     text += fmt::format("  gradient check  {}, largest difference {:.3g}\n", engine::gradientCheckText(result.gradientCheck),
                         result.gradientMaxAbsDiff);
     for (const std::string& note : run.trace.notes()) text += fmt::format("  note            {}\n", note);
-    if (figures) text += fmt::format("\nstep {} of the trace:\n{}", figures->step.value, figuresText(*figures));
+    if (figures) text += fmt::format("\nstep {} of the trace:\n{}", figures->step.value, figuresText(run.trace, *figures));
     return text;
 }
 

@@ -4,11 +4,8 @@
 #include "app/cli/figures_text.h"
 #include "app/cli/overrides.h"
 #include "app/cli/plan_argument.h"
-#include "app/cli/table.h"
 #include "app/cli/trace_argument.h"
 #include "app/cli/verbs.h"
-#include "engine/schedule/weight_versions.h"
-#include "traces/base/text.h"
 
 #include <fmt/format.h>
 
@@ -23,30 +20,8 @@ struct Options {
     Overrides overrides;
     std::string trace;
     bool json = false;
+    bool waterfall = false;
 };
-
-void addVersions(Json& ranks, const engine::Schedule& schedule)
-{
-    const std::vector<engine::StageVersions> stages = engine::weightVersions(schedule);
-    for (std::size_t r = 0; r < ranks.size(); ++r) {
-        const engine::StageVersions rank = engine::versionsOfRank(schedule, stages, traces::Rank{r});
-        ranks[r]["weight_versions"] = rank.kept;
-        ranks[r]["staleness"] = rank.staleness;
-    }
-}
-
-std::string versionsText(const engine::Schedule& schedule)
-{
-    const std::vector<engine::StageVersions> stages = engine::weightVersions(schedule);
-    Table table({{"rank", Align::Right}, {"weight versions", Align::Right}, {"staleness (updates)", Align::Right}});
-    for (int r = 0; r < schedule.ranks; ++r) {
-        const engine::StageVersions rank = engine::versionsOfRank(schedule, stages, traces::Rank{r});
-        table.add({fmt::format("{}", r), fmt::format("{}", rank.kept), fmt::format("{}", rank.staleness)});
-    }
-    return fmt::format("asynchronous, an update of the weights after every {}:\n{}",
-                       schedule.microbatchesPerUpdate == 1 ? "micro-batch" : traces::counted(schedule.microbatchesPerUpdate, "micro-batch"),
-                       table.text());
-}
 
 int simulate(const Options& options)
 {
@@ -69,13 +44,19 @@ int simulate(const Options& options)
     if (!options.trace.empty()) {
         if (auto saved = saveTraceTo(trace.value(), plan.value(), options.trace); !saved.ok()) return failed(saved.error());
     }
-    if (options.json) {
-        Json json = figuresJson(trace.value().info, figures.value());
-        if (schedule.value().asynchronous()) addVersions(json["per_rank"], schedule.value());
-        return print(jsonText(json));
+    Json json;
+    if (options.json) json = figuresJson(trace.value(), figures.value());
+    std::string text;
+    if (!options.json)
+        text = fmt::format("{}; simulated, costs {}\n\n{}", shapeText(trace.value().info), costs.value().origin,
+                           figuresText(trace.value(), figures.value()));
+    if (options.waterfall) {
+        const Expected<engine::Waterfall> waterfall = engine::waterfallOf(schedule.value(), costs.value());
+        if (!waterfall.ok()) return failed(waterfall.error());
+        if (options.json) json["waterfall"] = waterfallJson(waterfall.value());
+        else text += waterfallText(waterfall.value());
     }
-    return print(fmt::format("{}; simulated, costs {}\n\n{}{}", shapeText(trace.value().info), costs.value().origin,
-                             figuresText(figures.value()), schedule.value().asynchronous() ? "\n" + versionsText(schedule.value()) : ""));
+    return print(options.json ? jsonText(json) : text);
 }
 
 } // namespace
@@ -89,6 +70,9 @@ void addSimulate(CLI::App& program, Work& work)
     verb.add_option("PLAN", options->plan,
                     "Plan file or preset; without it: 1f1b, 4 ranks, 8 micro-batches, forward 1 ms, backward 2 ms");
     verb.add_option("--trace", options->trace, traceTargetHelp())->type_name("FILE");
+    verb.add_flag("--waterfall", options->waterfall,
+                  "Also where the step's time went: ideal work, structure of the schedule, imbalance, communication, jitter; takes "
+                  "four more simulations");
     addJsonFlag(verb, options->json);
     addOverrides(verb, options->overrides);
     verb.callback([options, &work] { work = [options] { return simulate(*options); }; });

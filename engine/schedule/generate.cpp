@@ -79,8 +79,6 @@ const std::vector<Generator>& generators()
         hanayo(),
         chimera(),
         seq1F1B(),
-        pipeDream(),
-        pipeDream2Bw(),
         forwardOnly(),
     };
     return all;

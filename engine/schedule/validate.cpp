@@ -3,7 +3,6 @@
 
 #include "engine/schedule/dry_run.h"
 #include "engine/schedule/lower.h"
-#include "engine/schedule/validate_updates.h"
 
 #include <fmt/format.h>
 
@@ -45,8 +44,6 @@ public:
             checkCompleteness();
             checkOrder();
         }
-        if (faults_.empty())
-            checkUpdates(schedule_, [&](Rank rank, int at, const std::string& action, const std::string& what) { fault(rank, at, action, what); });
         if (leftOut_ > 0) faults_.back().message += fmt::format(" (and {} more)", leftOut_);
         return std::move(faults_);
     }

@@ -51,7 +51,9 @@ inline void expectRefusal(const std::vector<std::string>& arguments, int exitCod
     EXPECT_EQ(output.out, "");
 }
 
-inline const std::vector<std::string> kRankKeys{"rank",        "busy_ns",          "idle_ns",           "first_start_ns",
-                                                "last_end_ns", "peak_activations", "peak_memory_bytes", "idle_by_cause"};
+inline const std::vector<std::string> kRankKeys{
+    "rank",           "busy_ns",           "idle_ns",           "first_start_ns",        "last_end_ns",
+    "peak_activations", "peak_memory_bytes", "peak_memory_ns", "peak_memory_by_class", "peak_memory_held",
+    "memory_limit_bytes", "runs_out_ns",   "idle_by_cause"};
 
 } // namespace stagecraft::cli::test

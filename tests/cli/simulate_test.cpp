@@ -84,7 +84,7 @@ TEST(Simulate, PrintsTheKeysOfTheContract)
 {
     const Json json = jsonOf({"simulate", "--json"});
     EXPECT_THAT(keysOf(json), ElementsAre("schedule", "ranks", "chunks", "microbatches", "makespan_ns", "span_ns", "work_ns",
-                                          "bubble_makespan", "bubble_span", "bubble_over_ideal", "per_rank"));
+                                          "bubble_makespan", "bubble_span", "bubble_over_ideal", "steady_state", "critical_path", "per_rank"));
     ASSERT_EQ(json["per_rank"].size(), 4U);
     EXPECT_EQ(keysOf(json["per_rank"][0]), kRankKeys);
     EXPECT_THAT(keysOf(json["per_rank"][0]["idle_by_cause"]),
@@ -107,20 +107,51 @@ TEST(Simulate, TellsEachRanksIdleTimeByCauses)
     EXPECT_NEAR(json["bubble_over_ideal"].get<double>(), json["makespan_ns"].get<double>() / 24e6 - 1, 1e-12);
 }
 
-TEST(Simulate, TellsTheWeightVersionsOfAsynchronousSchedules)
+TEST(Simulate, TellsWhatMakesUpThePeakOfMemory)
 {
-    const Json pipeDream = jsonOf({"simulate", "--schedule", "pipedream", "--microbatches", "16", "--json"});
-    const Json doubled = jsonOf({"simulate", "--schedule", "pipedream-2bw", "--microbatches", "16", "--group", "5", "--json"});
-    for (int r = 0; r < 4; ++r) {
-        const auto rank = static_cast<std::size_t>(r);
-        EXPECT_EQ(pipeDream["per_rank"][rank]["weight_versions"], 4 - r);
-        EXPECT_EQ(pipeDream["per_rank"][rank]["staleness"], 3 - r);
-        EXPECT_EQ(doubled["per_rank"][rank]["weight_versions"], 2);
-        EXPECT_EQ(doubled["per_rank"][rank]["staleness"], 1);
-    }
-    EXPECT_THAT(stagecraft({"simulate", "--schedule", "pipedream"}).out,
-                AllOf(HasSubstr("an update of the weights after every micro-batch"), HasSubstr("weight versions"), HasSubstr("staleness")));
-    EXPECT_THAT(stagecraft({"simulate", "--schedule", "pipedream-2bw"}).out, HasSubstr("after every 4 micro-batches"));
+    const Json json = jsonOf({"simulate", "--json", "--activation-bytes", "64MiB"});
+    const Json& first = json["per_rank"][0];
+    EXPECT_EQ(first["peak_memory_ns"], 3'000'000) << "the fourth forward";
+    EXPECT_EQ(first["peak_memory_by_class"]["activations"], 256LL << 20);
+    EXPECT_EQ(first["peak_memory_by_class"]["weights"], 0);
+    ASSERT_EQ(first["peak_memory_held"].size(), 4U);
+    EXPECT_EQ(first["peak_memory_held"][3], (Json{{"forward", "0F3"}, {"bytes", 64LL << 20}, {"until", "backward"}}));
+    EXPECT_TRUE(first["runs_out_ns"].is_null());
+    EXPECT_THAT(stagecraft({"simulate", "--activation-bytes", "64MiB"}).out, HasSubstr("0F0 to 0F3"));
+
+    const Json without = jsonOf({"simulate", "--json"})["per_rank"][0];
+    EXPECT_TRUE(without["peak_memory_ns"].is_null());
+    EXPECT_TRUE(without["peak_memory_by_class"].is_null());
+}
+
+// 1F1B takes F + B for a micro-batch once it is full; GPipe never alternates. A path without waits is as long as the step.
+TEST(Simulate, TellsTheSteadyStateAndTheCriticalPath)
+{
+    const Json json = jsonOf({"simulate", "--json", "--latency", "0.5ms", "--microbatches", "32"});
+    EXPECT_DOUBLE_EQ(json["steady_state"]["microbatch_period_ns"].get<double>(), 3'750'000) << "F + B + 2(p-1)/p transfers";
+    EXPECT_NEAR(json["steady_state"]["bubble"].get<double>(), 0.2, 1e-9);
+    EXPECT_EQ(json["critical_path"]["transfer_ns"], (2 * 3 * 32 / 4 + 2 * 2) * 500'000);
+    EXPECT_EQ(json["critical_path"]["compute_ns"].get<long long>() + json["critical_path"]["transfer_ns"].get<long long>(),
+              json["makespan_ns"].get<long long>());
+    EXPECT_TRUE(jsonOf({"simulate", "--json", "--schedule", "gpipe"})["steady_state"].is_null());
+    EXPECT_THAT(stagecraft({"simulate", "--latency", "0.5ms"}).out, AllOf(HasSubstr("steady state"), HasSubstr("critical path")));
+}
+
+TEST(Simulate, SplitsTheStepIntoAWaterfall)
+{
+    const Json json = jsonOf({"simulate", "--json", "--waterfall", "--latency", "0.5ms"})["waterfall"];
+    EXPECT_EQ(json["step_ns"], 41'000'000);
+    EXPECT_EQ(json["measured"], false);
+    EXPECT_EQ(json["bars"], (Json{{"ideal_work", 24'000'000}, {"structure", 9'000'000}, {"imbalance", 0},
+                                  {"communication", 8'000'000}, {"overhead", 0}}));
+    EXPECT_FALSE(jsonOf({"simulate", "--json"}).contains("waterfall")) << "it takes four more simulations";
+    EXPECT_THAT(stagecraft({"simulate", "--waterfall"}).out, AllOf(HasSubstr("structure of the schedule"), HasSubstr("27.3 %")));
+
+    const traces::test::TemporaryFolder folder;
+    const std::string file = folder.file("simulated.strace");
+    ASSERT_EQ(stagecraft({"simulate", "--latency", "0.5ms", "--trace", file}).exitCode, 0);
+    EXPECT_EQ(jsonOf({"analyze", file, "--json", "--waterfall"})["waterfall"]["bars"], json["bars"]);
+    EXPECT_THAT(stagecraft({"analyze", file, "--waterfall"}).out, HasSubstr("structure of the schedule"));
 }
 
 TEST(Simulate, LabelsTheThreeBubblesForPeople)
