@@ -276,7 +276,8 @@ void addOverrides(CLI::App& verb, Overrides& given)
     option("--chunks", given.chunks, "V", "Stages per rank; list schedules tells how many each takes");
     option("--microbatches", given.microbatches, "M", "Micro-batches per step; their size stays");
     option("--slices", given.slices, "K", "Slices of each sequence; seq1f1b takes any number, the others 1");
-    option("--group", given.group, "G", "Micro-batches through a chunk before the next, for interleaved; 0: PyTorch's rule");
+    option("--group", given.group, "G", "Micro-batches of a group, for interleaved (through a chunk before the next; 0: PyTorch's rule) and pipedream-2bw (of an "
+           "update; 0: as many as ranks)");
     option("--memory-limit", given.memoryLimit, "X",
            "Bound on the activations of a rank, for schedules that plan by it (zb-auto, zb-v-auto)");
     option("--send", given.send, "buffered|rendezvous", "How sends behave; buffered, see validate for the other");

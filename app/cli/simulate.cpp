@@ -4,8 +4,11 @@
 #include "app/cli/figures_text.h"
 #include "app/cli/overrides.h"
 #include "app/cli/plan_argument.h"
+#include "app/cli/table.h"
 #include "app/cli/trace_argument.h"
 #include "app/cli/verbs.h"
+#include "engine/schedule/weight_versions.h"
+#include "traces/base/text.h"
 
 #include <fmt/format.h>
 
@@ -22,6 +25,29 @@ struct Options {
     bool json = false;
     bool waterfall = false;
 };
+
+void addVersions(Json& ranks, const engine::Schedule& schedule)
+{
+    const std::vector<engine::StageVersions> stages = engine::weightVersions(schedule);
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+        const engine::StageVersions rank = engine::versionsOfRank(schedule, stages, traces::Rank{r});
+        ranks[r]["weight_versions"] = rank.kept;
+        ranks[r]["staleness"] = rank.staleness;
+    }
+}
+
+std::string versionsText(const engine::Schedule& schedule)
+{
+    const std::vector<engine::StageVersions> stages = engine::weightVersions(schedule);
+    Table table({{"rank", Align::Right}, {"weight versions", Align::Right}, {"staleness (updates)", Align::Right}});
+    for (int r = 0; r < schedule.ranks; ++r) {
+        const engine::StageVersions rank = engine::versionsOfRank(schedule, stages, traces::Rank{r});
+        table.add({fmt::format("{}", r), fmt::format("{}", rank.kept), fmt::format("{}", rank.staleness)});
+    }
+    return fmt::format("asynchronous, an update of the weights after every {}:\n{}",
+                       schedule.microbatchesPerUpdate == 1 ? "micro-batch" : traces::counted(schedule.microbatchesPerUpdate, "micro-batch"),
+                       table.text());
+}
 
 int simulate(const Options& options)
 {
@@ -44,12 +70,16 @@ int simulate(const Options& options)
     if (!options.trace.empty()) {
         if (auto saved = saveTraceTo(trace.value(), plan.value(), options.trace); !saved.ok()) return failed(saved.error());
     }
+    const bool asynchronous = schedule.value().asynchronous();
     Json json;
-    if (options.json) json = figuresJson(trace.value(), figures.value());
     std::string text;
-    if (!options.json)
-        text = fmt::format("{}; simulated, costs {}\n\n{}", shapeText(trace.value().info), costs.value().origin,
-                           figuresText(trace.value(), figures.value()));
+    if (options.json) {
+        json = figuresJson(trace.value(), figures.value());
+        if (asynchronous) addVersions(json["per_rank"], schedule.value());
+    } else {
+        text = fmt::format("{}; simulated, costs {}\n\n{}{}", shapeText(trace.value().info), costs.value().origin,
+                           figuresText(trace.value(), figures.value()), asynchronous ? "\n" + versionsText(schedule.value()) : "");
+    }
     if (options.waterfall) {
         const Expected<engine::Waterfall> waterfall = engine::waterfallOf(schedule.value(), costs.value());
         if (!waterfall.ok()) return failed(waterfall.error());

@@ -28,7 +28,7 @@ struct PipelineSpec {
     std::string customSchedule; // text form; only for "custom"
     // Without effect where the family does not go by them; 0: the family's own.
     Bytes memoryLimit = 0; // of the activations of a rank
-    int group = 0;         // micro-batches that go through a chunk before the next
+    int group = 0;         // micro-batches that go through a chunk before the next, or of an update
     int slices = 1; // of a sequence, for schedules that cut them
 
     bool operator==(const PipelineSpec&) const = default;

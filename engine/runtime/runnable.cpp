@@ -6,6 +6,7 @@
 #include "engine/schedule/validate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace stagecraft::runtime {
 
@@ -15,29 +16,59 @@ namespace {
 
 constexpr int kMostThreads = 256; // of mode threads: more ranks than this no host runs at the same time
 
+// The first action that is not for this engine: it knows F and B in one direction, and hands over by itself.
+const Action* firstUnknown(const Schedule& schedule)
+{
+    for (const auto& rank : schedule.order)
+        for (const Action& action : rank) {
+            if (traces::isTransfer(action.kind())) continue;
+            const bool known = action.kind() == ActionKind::Forward || action.kind() == ActionKind::Backward;
+            if (!known || action.work.flow != traces::Flow::Single) return &action;
+        }
+    return nullptr;
+}
+
+bool everyForwardComesBack(const Schedule& schedule)
+{
+    std::size_t backwards = 0;
+    for (const auto& rank : schedule.order)
+        for (const Action& action : rank)
+            if (action.kind() == ActionKind::Backward) ++backwards;
+    return backwards == static_cast<std::size_t>(schedule.units(traces::Flow::Single)) * schedule.stageToRank.size();
+}
+
+// "naive, gpipe, ... or hanayo": the families that run, by a small schedule of each.
+std::string runningFamilies()
+{
+    std::vector<std::string> names;
+    for (const ScheduleFamily& family : scheduleFamilies()) {
+        const auto sample = generate({.name = family.name, .ranks = 2, .chunks = family.minChunks, .microbatches = 4});
+        if (!sample.ok() || sample.value().asynchronous()) continue;
+        if (firstUnknown(sample.value()) == nullptr && everyForwardComesBack(sample.value())) names.push_back(family.name);
+    }
+    const std::string last = names.back();
+    names.pop_back();
+    return fmt::format("{} or {}", fmt::join(names, ", "), last);
+}
+
 Expected<void> checkActions(const Schedule& schedule)
 {
     if (schedule.slices > 1)
         return Error{fmt::format("schedule {}: the live engine takes sequences whole, and this cuts each into {} slices. Take 1 slice, or "
                                  "simulate this one.",
                                  schedule.name, schedule.slices)};
-    std::size_t backwards = 0;
-    for (const auto& rank : schedule.order) {
-        for (const Action& action : rank) {
-            if (traces::isTransfer(action.kind())) continue; // the engine hands over by itself
-            if (action.kind() == ActionKind::Backward) ++backwards;
-            if (action.work.flow == traces::Flow::Single &&
-                (action.kind() == ActionKind::Forward || action.kind() == ActionKind::Backward))
-                continue;
-            return Error{fmt::format("schedule {}: the live engine cannot execute {} ({}). It runs schedules of F and B in one "
-                                     "direction: take naive, gpipe, 1f1b or interleaved, or simulate this one.",
-                                     schedule.name, traces::toText(action), traces::kindName(action.kind()))};
-        }
-    }
-    if (backwards != static_cast<std::size_t>(schedule.stages()) * static_cast<std::size_t>(schedule.microbatches))
-        return Error{fmt::format("schedule {}: it has forwards without a backward, and the live engine trains. Take "
-                                 "naive, gpipe, 1f1b or interleaved, or simulate this one.",
-                                 schedule.name)};
+    if (schedule.asynchronous())
+        return Error{fmt::format("schedule {}: the live engine updates weights once a step, after all micro-batches, and this updates them "
+                                 "while micro-batches are in flight. Take {}, or simulate this one.",
+                                 schedule.name, runningFamilies())};
+    if (const Action* unknown = firstUnknown(schedule))
+        return Error{fmt::format("schedule {}: the live engine cannot execute {} ({}). It runs schedules of F and B in one direction: "
+                                 "take {}, or simulate this one.",
+                                 schedule.name, traces::toText(*unknown), traces::kindName(unknown->kind()), runningFamilies())};
+    if (!everyForwardComesBack(schedule))
+        return Error{fmt::format("schedule {}: it has forwards without a backward, and the live engine trains. Take {}, or simulate this "
+                                 "one.",
+                                 schedule.name, runningFamilies())};
     return {};
 }
 

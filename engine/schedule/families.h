@@ -44,6 +44,8 @@ Generator dualPipeV();
 Generator hanayo();
 Generator chimera();
 Generator seq1F1B();
+Generator pipeDream();
+Generator pipeDream2Bw();
 Generator forwardOnly();
 
 // All of them, in the order of the command line contract.

@@ -79,6 +79,8 @@ const std::vector<Generator>& generators()
         hanayo(),
         chimera(),
         seq1F1B(),
+        pipeDream(),
+        pipeDream2Bw(),
         forwardOnly(),
     };
     return all;

@@ -29,6 +29,13 @@ using traces::MicroBatch;
 using traces::Rank;
 using traces::Stage;
 
+// When the weights change, and which version of them a micro-batch goes by.
+enum class UpdateRule : std::uint8_t {
+    Flush,          // synchronous: once, after all micro-batches
+    Stashed,        // asynchronous: every so often; a micro-batch keeps the weights of its forward for its backward (PipeDream)
+    DoubleBuffered, // asynchronous: the same, and group k goes by the weights after update k-1 (PipeDream-2BW)
+};
+
 struct Schedule {
     std::string name;
     int ranks = 0;
@@ -40,7 +47,11 @@ struct Schedule {
     // Two directions (DualPipe, Chimera): every rank holds stages of both, and each numbers its own micro-batches from 0.
     std::vector<Rank> upStageToRank = {}; // empty where there is one direction
     int upMicrobatches = 0;          // of all micro-batches, those that go up
+    // Asynchronous schedules have an OPTIMIZER of a stage after each group of so many micro-batches; the last group takes the rest.
+    UpdateRule updates = UpdateRule::Flush;
+    int microbatchesPerUpdate = 0; // 0 for Flush
 
+    [[nodiscard]] bool asynchronous() const { return updates != UpdateRule::Flush; }
     [[nodiscard]] int stages() const { return static_cast<int>(stageToRank.size()); }
     [[nodiscard]] bool twoDirections() const { return !upStageToRank.empty(); }
     [[nodiscard]] bool has(Flow flow) const { return twoDirections() == (flow != Flow::Single); }
@@ -65,7 +76,7 @@ struct ScheduleRequest {
     int chunks = 1;
     int microbatches = 8;
     int slices = 1;                   // of a sequence, for the families that cut sequences
-    int group = 0;                    // micro-batches through a chunk before the next one, for families that group; 0: the family's own
+    int group = 0;                    // micro-batches of a group, for families that go in groups; 0: the family's own
     const CostTable* costs = nullptr; // for families that plan by costs; none: F, I and W take the same time, nothing to transfer
     std::int64_t memoryLimit = 0;     // bytes of activations of a rank, for the same; 0: the family's own
     std::stop_token stop = {};        // ends the making of a large schedule early, with an error; looked at once per rank
@@ -90,6 +101,7 @@ struct ScheduleFamily {
     bool plansByCosts = false; // goes by the costs and the memory limit of a request; the others leave them alone
     bool cutsSequences = false; // takes more than one slice
     bool goesInGroups = false;  // takes the size of a group of micro-batches
+    bool asynchronous = false;  // its weights change while micro-batches are in flight, see weight_versions.h
 };
 
 // The schedules that generate() knows, in the order of the command line contract.
@@ -116,7 +128,8 @@ std::vector<Rank> wavePlacement(int ranks, int chunks);
 std::string toText(const Schedule& schedule);
 
 // Reads the text form. Ranks are the lines; stages and micro-batches follow from the actions, and a stage lies on the rank
-// where it first appears. A comment line "# slices K" says that sequences are cut into K slices.
+// where it first appears. Two comment lines say what actions cannot: "# slices K", that sequences are cut into K slices, and
+// "# updates G stashed" or "# updates G double-buffered", that the weights change after every G micro-batches.
 // Errors name line, cell and what was expected. The result may still be illegal: see validate.h.
 Expected<Schedule> parseSchedule(std::string_view text, std::string name = "custom");
 

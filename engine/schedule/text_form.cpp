@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 
 namespace stagecraft::engine {
 namespace {
@@ -104,6 +105,9 @@ Expected<void> deriveShape(Schedule& schedule)
     if (units % schedule.slices != 0 || (two && schedule.slices != 1))
         return Error{fmt::format("the sequences have {} each, but {} are named in all, which is no multiple",
                                  traces::counted(schedule.slices, "slice"), traces::counted(units, "slice"))};
+    if (schedule.asynchronous() && (two || schedule.slices != 1))
+        return Error{"the weights change while micro-batches are in flight, which goes with one direction and whole sequences only; leave "
+                     "the line of updates out"};
     schedule.microbatches = units / schedule.slices;
     Expected<std::vector<Rank>> placement = derivePlacement(schedule, two ? Flow::Down : Flow::Single, first.lastStage);
     if (!placement.ok()) return placement.error();
@@ -117,18 +121,50 @@ Expected<void> deriveShape(Schedule& schedule)
     return {};
 }
 
-// "# slices 2": the one comment that says something, for the actions cannot.
+constexpr std::array<std::pair<std::string_view, UpdateRule>, 2> kUpdateWords{
+    {{"stashed", UpdateRule::Stashed}, {"double-buffered", UpdateRule::DoubleBuffered}}};
+
+// Takes a number of 1 or more off the front; nothing where there is none.
+std::optional<int> takeCount(std::string_view& text)
+{
+    int count = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (error != std::errc{} || count < 1) return std::nullopt;
+    text = traces::trimmed(text.substr(static_cast<std::size_t>(end - text.data())));
+    return count;
+}
+
+Expected<void> readSlices(std::string_view text, std::size_t number, Schedule& schedule)
+{
+    std::string_view rest = text;
+    const std::optional<int> slices = takeCount(rest);
+    if (!slices || !rest.empty())
+        return Error{fmt::format("line {}: \"{}\" is no number of slices of a sequence; 1 or more", number, text)};
+    schedule.slices = *slices;
+    return {};
+}
+
+Expected<void> readUpdates(std::string_view text, std::size_t number, Schedule& schedule)
+{
+    std::string_view rest = text;
+    const std::optional<int> group = takeCount(rest);
+    for (const auto& [word, rule] : kUpdateWords) {
+        if (!group || rest != word) continue;
+        schedule.updates = rule;
+        schedule.microbatchesPerUpdate = *group;
+        return {};
+    }
+    return Error{fmt::format("line {}: \"{}\" does not say when weights change; the micro-batches of an update, and stashed or "
+                             "double-buffered, such as 4 double-buffered",
+                             number, text)};
+}
+
+// "# slices 2", "# updates 4 stashed": the comments that say something, for the actions cannot.
 Expected<void> readComment(std::string_view line, std::size_t number, Schedule& schedule)
 {
-    constexpr std::string_view kWord = "slices ";
     const std::string_view text = traces::trimmed(line.substr(1));
-    if (!text.starts_with(kWord)) return {};
-    const std::string_view digits = traces::trimmed(text.substr(kWord.size()));
-    int slices = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), slices);
-    if (error != std::errc{} || end != digits.data() + digits.size() || slices < 1)
-        return Error{fmt::format("line {}: \"{}\" is no number of slices of a sequence; 1 or more", number, digits)};
-    schedule.slices = slices;
+    for (const auto& [word, read] : {std::pair{std::string_view{"slices "}, &readSlices}, {"updates ", &readUpdates}})
+        if (text.starts_with(word)) return read(traces::trimmed(text.substr(word.size())), number, schedule);
     return {};
 }
 
@@ -138,6 +174,8 @@ std::string toText(const Schedule& schedule)
 {
     std::string out;
     if (schedule.slices > 1) out += fmt::format("# slices {}\n", schedule.slices);
+    for (const auto& [word, rule] : kUpdateWords)
+        if (schedule.updates == rule) out += fmt::format("# updates {} {}\n", schedule.microbatchesPerUpdate, word);
     for (const std::vector<Action>& list : schedule.order) {
         if (list.empty()) out += ','; // an empty line would be no rank
         for (std::size_t i = 0; i < list.size(); ++i) {

@@ -3,6 +3,7 @@
 
 #include "engine/schedule/dry_run.h"
 #include "engine/schedule/lower.h"
+#include "engine/schedule/validate_updates.h"
 
 #include <fmt/format.h>
 
@@ -44,6 +45,8 @@ public:
             checkCompleteness();
             checkOrder();
         }
+        if (faults_.empty())
+            checkUpdates(schedule_, [&](Rank rank, int at, const std::string& action, const std::string& what) { fault(rank, at, action, what); });
         if (leftOut_ > 0) faults_.back().message += fmt::format(" (and {} more)", leftOut_);
         return std::move(faults_);
     }

@@ -72,6 +72,8 @@ TEST(List, NamesSchedulesModelsAndPlans)
         "hanayo",
         "chimera",
         "seq1f1b",
+        "pipedream",
+        "pipedream-2bw",
         "forward-only",
     };
     EXPECT_EQ(namesIn(jsonOf({"list", "schedules", "--json"})), schedules);

@@ -135,6 +135,19 @@ TEST(Run, TakesSequencesWhole)
     expectRefusal({"run", "gpt-small", "--schedule", "seq1f1b", "--slices", "2"}, 1, "cuts each into 2 slices");
 }
 
+TEST(Run, NamesTheSchedulesThatItTakesBesideOneThatItDoesNot)
+{
+    for (const auto& [schedule, why] : {std::pair{"zb-h1", "cannot execute 0I0 (input gradient)"},
+                                        {"forward-only", "it has forwards without a backward"},
+                                        {"pipedream", "updates weights once a step"},
+                                        {"pipedream-2bw", "updates weights once a step"}}) {
+        const Output output = stagecraft({"run", "hello", "--schedule", schedule});
+        EXPECT_EQ(output.exitCode, 1);
+        EXPECT_THAT(output.err, HasSubstr(why));
+        EXPECT_THAT(output.err, HasSubstr("ake naive, gpipe, gpipe-lifo, 1f1b, eager-1f1b, interleaved, looped-bfs, 1f1b-v, hanayo or seq1f1b, or simulate this"));
+    }
+}
+
 TEST(Run, NeedsAModel) { expectRefusal({"run", "eight-by-seventy"}, 1, "model"); }
 
 // The journal goes into a pipe, so that the test sees the run's first events and knows that it is under way.

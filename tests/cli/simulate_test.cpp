@@ -107,6 +107,22 @@ TEST(Simulate, TellsEachRanksIdleTimeByCauses)
     EXPECT_NEAR(json["bubble_over_ideal"].get<double>(), json["makespan_ns"].get<double>() / 24e6 - 1, 1e-12);
 }
 
+TEST(Simulate, TellsTheWeightVersionsOfAsynchronousSchedules)
+{
+    const Json pipeDream = jsonOf({"simulate", "--schedule", "pipedream", "--microbatches", "16", "--json"});
+    const Json doubled = jsonOf({"simulate", "--schedule", "pipedream-2bw", "--microbatches", "16", "--group", "5", "--json"});
+    for (int r = 0; r < 4; ++r) {
+        const auto rank = static_cast<std::size_t>(r);
+        EXPECT_EQ(pipeDream["per_rank"][rank]["weight_versions"], 4 - r);
+        EXPECT_EQ(pipeDream["per_rank"][rank]["staleness"], 3 - r);
+        EXPECT_EQ(doubled["per_rank"][rank]["weight_versions"], 2);
+        EXPECT_EQ(doubled["per_rank"][rank]["staleness"], 1);
+    }
+    EXPECT_THAT(stagecraft({"simulate", "--schedule", "pipedream"}).out,
+                AllOf(HasSubstr("an update of the weights after every micro-batch"), HasSubstr("weight versions"), HasSubstr("staleness")));
+    EXPECT_THAT(stagecraft({"simulate", "--schedule", "pipedream-2bw"}).out, HasSubstr("after every 4 micro-batches"));
+}
+
 TEST(Simulate, TellsWhatMakesUpThePeakOfMemory)
 {
     const Json json = jsonOf({"simulate", "--json", "--activation-bytes", "64MiB"});

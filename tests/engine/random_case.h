@@ -28,6 +28,7 @@ inline RandomCase draw(unsigned seed)
         request.chunks = among(family.minChunks, std::max(family.minChunks, std::min(family.maxChunks, 4)));
         request.microbatches = among(1, 16);
         request.slices = family.cutsSequences ? among(1, 4) : 1;
+        request.group = family.goesInGroups ? among(0, 9) : 0;
     } while (!engine::checkRequest(request).ok());
     RandomCase drawn{engine::generate(request).value(), {}};
     drawn.costs = slotCosts(drawn.schedule.stages(), 0, 0, among(0, 1) == 0 ? 0 : among(1, 900));
@@ -38,6 +39,7 @@ inline RandomCase draw(unsigned seed)
         stage.weightGrad = stage.backward - stage.inputGrad;
         stage.overlap = stage.forward + stage.backward;
         stage.activationBytes = among(1, 500);
+        if (drawn.schedule.asynchronous()) stage.optimizer = among(0, 300); // an action of the schedule, not one that is added
     }
     return drawn;
 }

@@ -23,6 +23,7 @@ traces::TimeNs timeOf(const engine::CostTable& costs, const traces::Work& work)
     case engine::ActionKind::Backward: return stage.backward;
     case engine::ActionKind::InputGrad: return stage.inputGrad;
     case engine::ActionKind::WeightGrad: return stage.weightGrad;
+    case engine::ActionKind::Optimizer: return stage.optimizer;
     default: ADD_FAILURE() << "no time for " << traces::toText({work, {}}); return 0;
     }
 }
@@ -54,7 +55,8 @@ TEST(RandomPlans, AreLegalAndHoldTheirBounds)
                 engine::forEachWork(action, [&](const traces::Work& part) { // a pair takes the sum of its parts here
                     work[r] += timeOf(drawn.costs, part);
                     if (part.kind != engine::ActionKind::Forward) comesBack = true;
-                    if (part.microbatch.value == 0 && part.flow != traces::Flow::Up && part.kind != engine::ActionKind::WeightGrad)
+                    if (part.microbatch.value == 0 && part.flow != traces::Flow::Up && part.kind != engine::ActionKind::WeightGrad &&
+                        part.kind != engine::ActionKind::Optimizer)
                         chain += timeOf(drawn.costs, part);
                 });
         for (std::size_t s = 1; s < drawn.costs.stages.size(); ++s)
