@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/window/figure_rows.h"
 
+#include "engine/explain/closed_forms.h"
 #include "engine/plan/plan_json.h"
 #include "ui/bridge/text.h"
 #include "ui/lab/quantities.h"
-#include "ui/window/closed_forms.h"
 
 #include <QCoreApplication>
 
@@ -61,17 +61,31 @@ int tokensPerRow(const engine::ModelSpec& model)
     return embedding ? embedding->sequence : 0;
 }
 
-// Time of one rank's forward and backward where all stages cost the same and transfers are free: when theory's makespan holds.
-std::optional<std::pair<double, double>> equalStages(const FigureInput& input)
-{
-    if (!input.costs || !input.simulatedFacts || input.costs->transfer != 0 || input.costs->stages.empty() || input.costs->jitter != 0)
-        return std::nullopt;
-    const engine::StageCosts& first = input.costs->stages.front();
-    for (const engine::StageCosts& stage : input.costs->stages)
-        if (stage.forward != first.forward || stage.backward != first.backward || stage.optimizer != 0) return std::nullopt;
-    const double chunks = input.simulatedFacts->pipeline.chunks;
-    return std::pair{chunks * static_cast<double>(first.forward), chunks * static_cast<double>(first.backward)};
-}
+using engine::ClosedForm;
+using engine::ClosedForms;
+
+// Theory's values for the shown schedule: with the simulation's own times where its stages are equal, else those of a plain step.
+class Theory {
+public:
+    explicit Theory(const FigureInput& input)
+    {
+        const bool edited = input.simulated || !input.other;
+        const std::optional<PlanFacts>& facts = edited ? input.simulatedFacts : input.otherFacts;
+        if (!facts) return;
+        plain_ = engine::closedForms(facts->pipeline);
+        if (!input.simulated || !input.costs) return;
+        if (const auto times = engine::equalTimes(*input.costs, facts->pipeline.chunks, facts->pipeline.slices))
+            timed_ = engine::closedForms(facts->pipeline, times);
+    }
+    [[nodiscard]] const std::optional<ClosedForm>& of(std::optional<ClosedForm> ClosedForms::*form) const
+    {
+        return timed_.*form ? timed_.*form : plain_.*form;
+    }
+
+private:
+    ClosedForms plain_;
+    ClosedForms timed_;
+};
 
 class Rows {
 public:
@@ -183,32 +197,29 @@ std::vector<FigureRow> figureRows(const FigureInput& input)
 {
     Rows rows(input);
     // Theory speaks of the simulated plan; of the other trace's where that stands alone.
-    const std::optional<PlanFacts>& theorized = input.simulated || !input.other ? input.simulatedFacts : input.otherFacts;
-    const engine::PipelineSpec* pipeline = theorized ? &theorized->pipeline : nullptr;
-    const auto theory = [&](auto form) { return pipeline ? form(*pipeline) : std::optional<ClosedForm>(); };
+    const Theory theory(input);
 
     FigureRow& makespan = rows.add("Makespan", "last end − first start",
                                    [](const StepFigures& f) { return toQt(formatDuration(f.makespan)); },
                                    "Time of the step over all ranks; paused time is left out.");
-    if (const auto times = equalStages(input); times && pipeline && input.simulated)
-        Rows::addTheory(makespan, makespanForm(*pipeline, times->first, times->second),
-                        [](double ns) { return toQt(formatDuration(std::llround(ns))); });
+    Rows::addTheory(makespan, theory.of(&ClosedForms::makespan), [](double ns) { return toQt(formatDuration(std::llround(ns))); });
     Rows::addTheory(rows.add("Bubble of the makespan", "1 − work/makespan",
                              [](const StepFigures& f) { return share(f, f.bubbleMakespan); },
                              "Share of the step in which ranks do not compute, on average; the formula holds for equal stages and free transfers."),
-                    theory(bubbleMakespanForm), percent);
-    rows.add("Bubble of the span", "1 − work/longest span", [](const StepFigures& f) { return share(f, f.bubbleSpan); },
-             "As above, against the longest time from a rank's first action to its last (the Zero-Bubble papers').");
+                    theory.of(&ClosedForms::bubbleMakespan), percent);
+    Rows::addTheory(rows.add("Bubble of the span", "1 − work/longest span", [](const StepFigures& f) { return share(f, f.bubbleSpan); },
+                             "As above, against the longest time from a rank's first action to its last (the Zero-Bubble papers')."),
+                    theory.of(&ClosedForms::bubbleSpan), percent);
     Rows::addTheory(rows.add("Bubble over ideal", "makespan/work − 1",
                              [](const StepFigures& f) { return share(f, f.bubbleOverIdeal); },
                              "How much longer the step takes than without any bubble (Megatron's)."),
-                    theory(bubbleOverIdealForm), percent);
+                    theory.of(&ClosedForms::bubbleOverIdeal), percent);
     rows.add("Utilisation", "work/makespan", [](const StepFigures& f) { return share(f, 1 - f.bubbleMakespan); },
              "Share of the step in which ranks compute, on average.");
     Rows::addTheory(rows.add("Peak activations", "micro-batches in flight",
                              [](const StepFigures& f) { return number(peakActivations(f)); },
                              "Most micro-batches whose activations one rank holds at a time."),
-                    theory(peakActivationsForm), number);
+                    theory.of(&ClosedForms::peakActivations), number);
     rows.add("Peak memory", "largest sum of a rank",
              [](const StepFigures& f) { return peakMemory(f) > 0 ? toQt(traces::formatSize(peakMemory(f))) : QString::fromUtf8(kDash); },
              "Most bytes that one rank holds within the step.");
