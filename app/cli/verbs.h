@@ -8,6 +8,7 @@
 namespace stagecraft::cli {
 
 void addSimulate(CLI::App& program, Work& work);
+void addSweep(CLI::App& program, Work& work);
 void addSchedule(CLI::App& program, Work& work);
 void addValidate(CLI::App& program, Work& work);
 void addRun(CLI::App& program, Work& work);

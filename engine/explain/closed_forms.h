@@ -46,6 +46,8 @@ struct ClosedForms {
     std::optional<ClosedForm> bubbleSpan;
     std::optional<ClosedForm> bubbleOverIdeal;
     std::optional<ClosedForm> peakActivations; // micro-batches of a whole rank, the fullest rank's
+
+    bool operator==(const ClosedForms&) const = default;
 };
 
 // Without times: free transfers, and the forms that hold whatever a forward and a backward take.

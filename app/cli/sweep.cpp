@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/explain/sweep.h"
+#include "app/cli/overrides.h"
+#include "app/cli/plan_argument.h"
+#include "app/cli/sweep_text.h"
+#include "app/cli/verbs.h"
+#include "engine/explain/sweep_files.h"
+#include "traces/base/units.h"
+#include "traces/format/output_file.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <unistd.h>
+
+namespace stagecraft::cli {
+
+namespace {
+
+using engine::Sweep;
+using engine::SweepRequest;
+
+struct Options {
+    std::string plan;
+    Overrides overrides;
+    std::string over;
+    std::vector<std::string> schedules;
+    std::string batch;
+    std::string fixedCost;
+    std::string scaling;
+    std::string serialShare;
+    std::string csv;
+    bool json = false;
+};
+
+// Overrides that only some schedules take are read as changes to a plan with one that does.
+Overrides forTheSchedules(Overrides given, const std::vector<std::string>& schedules)
+{
+    if (schedules.empty() || given.schedule) return given;
+    given.schedule = schedules.front();
+    for (const std::string& name : schedules) {
+        const engine::ScheduleFamily* family = engine::findFamily(name);
+        if (family && ((given.memoryLimit && family->plansByCosts) || (given.group && family->goesInGroups))) given.schedule = name;
+    }
+    return given;
+}
+
+// Everything on the command line that can be wrong use.
+Expected<SweepRequest> requestOf(const Options& options, engine::Plan plan)
+{
+    Expected<engine::SweepAxis> axis = engine::parseSweepAxis(options.over);
+    if (!axis.ok()) return axis.error().in("--over");
+    SweepRequest request{.plan = std::move(plan), .schedules = options.schedules, .axis = std::move(axis).value()};
+    for (const std::string& name : options.schedules)
+        if (!engine::findFamily(name))
+            return Error{fmt::format("--schedules {}: no such schedule; stagecraft-cli list schedules names them (for a file take --schedule FILE)", name)};
+    if (!options.batch.empty()) {
+        const Expected<long long> batch = parseWhole("--batch", options.batch, 1, engine::kMaxActions / 2);
+        if (!batch.ok()) return batch.error();
+        request.batch = batch.value();
+    }
+    if (!options.fixedCost.empty()) {
+        const Expected<traces::TimeNs> fixed = traces::parseDuration(options.fixedCost);
+        if (!fixed.ok()) return fixed.error().in("--fixed-cost");
+        request.fixedPerAction = fixed.value();
+    }
+    if (!options.serialShare.empty()) {
+        const Expected<double> share = traces::parseFraction(options.serialShare);
+        if (!share.ok()) return share.error().in("--serial-share");
+        if (!(share.value() >= 0 && share.value() <= 1)) return Error{fmt::format("--serial-share {} is not allowed; 0% to 100%", options.serialShare)};
+        request.serialShare = share.value();
+    }
+    request.scaling = options.scaling == "strong" ? engine::Scaling::Strong
+                      : options.scaling == "weak" ? engine::Scaling::Weak
+                                                  : engine::Scaling::None;
+    const bool sizes = request.axis.quantity == engine::SweepQuantity::MicrobatchSize;
+    if (request.scaling != engine::Scaling::None && request.axis.quantity != engine::SweepQuantity::Ranks)
+        return Error{"--scaling is over ranks; take --over ranks=..., or leave it out"};
+    if (request.serialShare && request.scaling == engine::Scaling::None)
+        return Error{"--serial-share is of Amdahl's and Gustafson's line; give --scaling strong or weak too"};
+    if (request.batch > 0 && !sizes) return Error{"--batch is for --over microbatch-size=...; the number of micro-batches is --microbatches"};
+    return request;
+}
+
+// A line that is written over as the sweep goes on; only for a person who looks.
+class ProgressLine {
+public:
+    void show(const engine::SweepProgress& progress) const
+    {
+        if (!shown_) return;
+        if (progress.schedule.empty()) std::fputs("\r\x1b[K", stderr);
+        else std::fputs(fmt::format("\r\x1b[K{}/{} {}", progress.done + 1, progress.total, progress.schedule).c_str(), stderr);
+    }
+
+private:
+    bool shown_ = ::isatty(STDERR_FILENO) == 1;
+};
+
+std::string firstReason(const Sweep& sweep)
+{
+    for (const engine::SweepSeries& series : sweep.series)
+        if (!series.points.empty()) return {};
+    return sweep.series.front().leftOut.front().reason;
+}
+
+int sweep(const Options& options)
+{
+    const Overrides overrides = forTheSchedules(options.overrides, options.schedules);
+    const Expected<engine::Plan> opened = openPlan(options.plan, overrides);
+    if (!opened.ok()) return failed(opened.error());
+    Expected<engine::Plan> plan = withOverrides(opened.value(), overrides);
+    if (!plan.ok()) return wrongUse(plan.error());
+    const Expected<SweepRequest> request = requestOf(options, std::move(plan).value());
+    if (!request.ok()) return wrongUse(request.error());
+
+    const ProgressLine line;
+    const Expected<Sweep> swept = engine::runSweep(request.value(), [&](const engine::SweepProgress& progress) { line.show(progress); });
+    if (!swept.ok()) return failed(swept.error());
+    if (const std::string reason = firstReason(swept.value()); !reason.empty())
+        return failed(Error{"no point of the sweep can be simulated: " + reason});
+    if (!options.csv.empty())
+        if (auto saved = traces::writeWholeFile(options.csv, engine::sweepCsv(swept.value())); !saved.ok()) return failed(saved.error());
+    return print(options.json ? engine::sweepJson(swept.value()) : sweepText(swept.value()));
+}
+
+std::string quantityNames()
+{
+    std::vector<std::string_view> names;
+    for (const engine::SweepQuantityInfo& info : engine::sweepQuantities()) names.push_back(info.key);
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+} // namespace
+
+void addSweep(CLI::App& program, Work& work)
+{
+    CLI::App& verb = addVerb(program, "sweep", "Vary one quantity of a plan and print the figures of each step, with formulas beside",
+                             "stagecraft-cli sweep --over microbatches=4..64*2 --schedules gpipe,1f1b,zb-h1 --ranks 4\n"
+                             "  stagecraft-cli sweep --over latency=0us..500us+100us --microbatches 8 --csv latency.csv\n"
+                             "  stagecraft-cli sweep --over microbatch-size=1..64*2 --batch 64 --fixed-cost 500us\n"
+                             "  stagecraft-cli sweep gpt-small --over ranks=1,2,4,8 --scaling strong");
+    const auto options = std::make_shared<Options>();
+    verb.add_option("PLAN", options->plan, "Plan file or preset; without it: 1f1b, 4 ranks, 8 micro-batches, forward 1 ms, backward 2 ms");
+    verb.add_option("--over", options->over,
+                    "What to vary and its values: NAME=1..64, NAME=4,8,16, NAME=1..1024*2 or NAME=0us..500us+50us. Names: " + quantityNames() +
+                        ". microbatch-size keeps the batch: m = B/b")
+        ->type_name("NAME=VALUES")
+        ->required();
+    verb.add_option("--schedules", options->schedules, "One or more schedules to compare; the plan's own unless given")
+        ->type_name("NAME,...")
+        ->delimiter(',');
+    verb.add_option("--batch", options->batch, "Samples of a step, for microbatch-size; the plan's own unless given")->type_name("B");
+    verb.add_option("--fixed-cost", options->fixedCost, "What every action costs beside its time (launches, a call's overhead)")->type_name("T");
+    verb.add_option("--scaling", options->scaling,
+                    "Of ranks: strong keeps the model, weak lets it grow with the ranks; adds speed-up, efficiency and the line of Amdahl or Gustafson")
+        ->check(CLI::IsMember({"strong", "weak"}));
+    verb.add_option("--serial-share", options->serialShare, "Share of the work that one rank does alone, of that line; 1/(m v k) unless given")
+        ->type_name("5%");
+    verb.add_option("--csv", options->csv, "Write the points into this file too, as CSV")->type_name("FILE");
+    addJsonFlag(verb, options->json);
+    addOverrides(verb, options->overrides);
+    verb.callback([options, &work] { work = [options] { return sweep(*options); }; });
+}
+
+} // namespace stagecraft::cli

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/explain/sweep.h"
+
+#include "engine/explain/sweep_point.h"
+#include "engine/simulate/simulate.h"
+#include "traces/analysis/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace stagecraft::engine {
+namespace {
+
+// As scheduleOf(), but families that plan do so by the costs of the point, with what every action costs beside.
+Expected<Schedule> scheduleFor(const PointInput& input, const std::stop_token& stop)
+{
+    const PipelineSpec& pipeline = input.plan.pipeline;
+    const ScheduleFamily* family = findFamily(pipeline.schedule);
+    if (!family || !family->plansByCosts) return scheduleOf(input.plan, stop);
+    ScheduleRequest request = requestOf(pipeline);
+    request.costs = &input.costs;
+    request.memoryLimit = pipeline.memoryLimit;
+    request.stop = stop;
+    return generate(request);
+}
+
+Expected<SweepPoint> simulatedPoint(const PointInput& input, double value, const std::stop_token& stop)
+{
+    const Expected<Schedule> schedule = scheduleFor(input, stop);
+    if (!schedule.ok()) return schedule.error();
+    const Expected<traces::Trace> trace = simulate(schedule.value(), input.costs, stop);
+    if (!trace.ok()) return trace.error();
+    const Expected<traces::StepFigures> figures = traces::stepFigures(trace.value(), traces::Step{0});
+    if (!figures.ok()) return figures.error();
+    const traces::StepFigures& step = figures.value();
+    SweepPoint point{.value = value,
+                     .makespan = step.makespan,
+                     .span = step.maxSpan,
+                     .work = step.work,
+                     .bubbleMakespan = step.bubbleMakespan,
+                     .bubbleSpan = step.bubbleSpan,
+                     .bubbleOverIdeal = step.bubbleOverIdeal,
+                     .peakActivations = 0,
+                     .peakMemory = 0,
+                     .throughput = 0};
+    for (const traces::RankFigures& rank : step.ranks) {
+        point.peakActivations = std::max(point.peakActivations, rank.peakActivations);
+        point.peakMemory = std::max(point.peakMemory, rank.peakMemory);
+    }
+    const PipelineSpec& pipeline = input.plan.pipeline;
+    if (step.makespan > 0) point.throughput = input.samples * pipeline.microbatches * 1e9 / static_cast<double>(step.makespan);
+    if (const auto times = equalTimes(input.costs, pipeline.chunks, pipeline.slices)) point.forms = closedForms(pipeline, times);
+    else point.forms.peakActivations = closedForms(pipeline).peakActivations; // it is the order's, whatever the stages take
+    return point;
+}
+
+class SweepRun {
+public:
+    SweepRun(const SweepRequest& request, const std::function<void(const SweepProgress&)>& observe, const std::stop_token& stop)
+        : request_(request), observe_(observe), stop_(stop)
+    {
+    }
+
+    Expected<Sweep> run()
+    {
+        if (Expected<void> sound = check(); !sound.ok()) return sound.error();
+        Sweep sweep{.axis = request_.axis,
+                    .scaling = request_.scaling,
+                    .fixed = fixedText(),
+                    .throughputUnit = !request_.plan.model.empty()                                 ? "rows/s"
+                                      : request_.axis.quantity == SweepQuantity::MicrobatchSize ? "samples/s"
+                                                                                                 : "micro-batches/s",
+                    .series = {},
+                    .notes = notes()};
+        total_ = schedules_.size() * request_.axis.values.size();
+        for (const std::string& schedule : schedules_) {
+            Expected<SweepSeries> series = seriesOf(schedule);
+            if (!series.ok()) return series.error();
+            sweep.series.push_back(std::move(series).value());
+        }
+        if (observe_) observe_({.done = total_, .total = total_, .schedule = {}, .value = 0});
+        return sweep;
+    }
+
+private:
+    Expected<void> check()
+    {
+        schedules_ = request_.schedules;
+        if (schedules_.empty()) schedules_ = {request_.plan.pipeline.schedule};
+        for (std::size_t i = 0; i < schedules_.size(); ++i) {
+            const std::string& name = schedules_[i];
+            if (std::find(schedules_.begin(), schedules_.begin() + static_cast<std::ptrdiff_t>(i), name) !=
+                schedules_.begin() + static_cast<std::ptrdiff_t>(i))
+                return Error{fmt::format("schedule {} is named twice", name)};
+            const bool known = name == "custom" ? !request_.plan.pipeline.customSchedule.empty() : findFamily(name) != nullptr;
+            if (!known) return Error{fmt::format("schedule \"{}\" is unknown; stagecraft-cli list schedules names those that there are", name)};
+        }
+        if (request_.axis.values.empty()) return Error{"a sweep needs at least one value"};
+        if (request_.scaling != Scaling::None && request_.axis.quantity != SweepQuantity::Ranks)
+            return Error{"strong and weak scaling are over ranks; vary ranks, or leave the scaling out"};
+        if (request_.serialShare && !(*request_.serialShare >= 0 && *request_.serialShare <= 1))
+            return Error{fmt::format("a serial share of {:g} is not allowed; 0 to 1", *request_.serialShare)};
+        if (request_.batch < 0 || request_.fixedPerAction < 0) return Error{"a batch and a fixed cost are not below 0"};
+        return {};
+    }
+
+    Expected<SweepSeries> seriesOf(const std::string& schedule)
+    {
+        SweepSeries series;
+        series.schedule = schedule;
+        series.title = titleOf(schedule);
+        for (const double value : request_.axis.values) {
+            if (stop_.stop_requested()) return Error{"the sweep was stopped"};
+            if (observe_) observe_({.done = done_, .total = total_, .schedule = schedule, .value = value});
+            ++done_;
+            Expected<PointInput> input = pointInput(request_, schedule, value);
+            if (input.ok()) {
+                Expected<SweepPoint> point = simulatedPoint(input.value(), value, stop_);
+                if (point.ok()) {
+                    addLaw(input.value(), series, point.value());
+                    series.points.push_back(std::move(point).value());
+                    continue;
+                }
+                if (stop_.stop_requested()) return Error{"the sweep was stopped"};
+                series.leftOut.push_back({value, point.error().message});
+            } else {
+                series.leftOut.push_back({value, input.error().message});
+            }
+        }
+        series.bestSize = bestSizeOf(schedule);
+        return series;
+    }
+
+    void addLaw(const PointInput& input, SweepSeries& series, SweepPoint& point) const
+    {
+        if (request_.scaling == Scaling::None) return;
+        const PipelineSpec& pipeline = input.plan.pipeline;
+        const double ranks = pipeline.ranks;
+        series.serialShare =
+            request_.serialShare.value_or(1.0 / (static_cast<double>(pipeline.microbatches) * pipeline.chunks * pipeline.slices));
+        point.speedup = point.makespan > 0 ? input.serialTime / static_cast<double>(point.makespan) : 0;
+        point.efficiency = point.speedup / ranks;
+        point.law = request_.scaling == Scaling::Strong ? amdahlSpeedup(series.serialShare, ranks) : gustafsonSpeedup(series.serialShare, ranks);
+    }
+
+    // From a micro-batch of one sample, without what an action costs beside.
+    [[nodiscard]] std::optional<ClosedForm> bestSizeOf(const std::string& schedule) const
+    {
+        if (request_.axis.quantity != SweepQuantity::MicrobatchSize || request_.fixedPerAction == 0) return std::nullopt;
+        SweepRequest one = request_;
+        one.fixedPerAction = 0;
+        const double own = samplesOf(request_.plan);
+        one.batch = request_.batch > 0 ? request_.batch : std::llround(own * request_.plan.pipeline.microbatches);
+        const Expected<PointInput> input = pointInput(one, schedule, static_cast<double>(one.batch)); // rounds least
+        if (!input.ok()) return std::nullopt;
+        const PipelineSpec& pipeline = input.value().plan.pipeline;
+        const auto times = equalTimes(input.value().costs, pipeline.chunks, pipeline.slices);
+        if (!times || times->transfer != 0) return std::nullopt;
+        const auto batch = static_cast<double>(one.batch);
+        return bestMicrobatchSize(pipeline, batch, static_cast<double>(request_.fixedPerAction), (times->forward + times->backward) / 2 / batch);
+    }
+
+    [[nodiscard]] std::string titleOf(const std::string& schedule) const
+    {
+        const ScheduleFamily* family = findFamily(schedule);
+        std::string title = family ? family->title : schedule;
+        const int chunks = chunksFor(schedule, request_.plan.pipeline.chunks);
+        if (chunks > 1 && request_.axis.quantity != SweepQuantity::Chunks) title += fmt::format(", v={}", chunks);
+        const int slices = slicesFor(schedule, request_.plan.pipeline.slices);
+        if (slices > 1 && request_.axis.quantity != SweepQuantity::Slices) title += fmt::format(", k={}", slices);
+        return title;
+    }
+
+    [[nodiscard]] std::string fixedText() const
+    {
+        const PipelineSpec& pipeline = request_.plan.pipeline;
+        const SweepQuantity quantity = request_.axis.quantity;
+        std::string text;
+        const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+        if (quantity != SweepQuantity::Ranks) add(fmt::format("p={}", pipeline.ranks));
+        if (quantity == SweepQuantity::MicrobatchSize)
+            add(fmt::format("B={}", request_.batch > 0 ? request_.batch
+                                                       : std::llround(samplesOf(request_.plan) * pipeline.microbatches)));
+        else if (quantity != SweepQuantity::Microbatches)
+            add(fmt::format("m={}", pipeline.microbatches));
+        if (request_.fixedPerAction > 0) add(fmt::format("α={} per action", traces::formatDuration(request_.fixedPerAction)));
+        return text;
+    }
+
+    [[nodiscard]] std::vector<std::string> notes() const
+    {
+        std::vector<std::string> notes;
+        const SweepQuantity quantity = request_.axis.quantity;
+        const CostSpec& costs = request_.plan.costs;
+        const bool shape = quantity == SweepQuantity::Ranks || quantity == SweepQuantity::Chunks;
+        if (shape && request_.scaling == Scaling::None) {
+            if (costs.source == CostSource::Measured)
+                notes.emplace_back("Measured times hold for the shape they were measured in; others are simulated with the model's estimate.");
+            if (!costs.stageScale.empty()) notes.emplace_back("Factors of stages are left out where the number of stages is another.");
+        }
+        if (request_.scaling == Scaling::Weak)
+            notes.emplace_back("Weak scaling: every rank keeps its share of work, so the model grows with the ranks; Gustafson's line.");
+        if (request_.scaling == Scaling::Strong)
+            notes.emplace_back("Strong scaling: model and batch stay, so a rank's share shrinks; Amdahl's line.");
+        const bool takesTimes = quantity == SweepQuantity::Forward || quantity == SweepQuantity::Backward;
+        if (takesTimes && costs.source != CostSource::Assumed)
+            notes.emplace_back("The plan's times are set aside: forward and backward are assumed, equal on all ranks.");
+        return notes;
+    }
+
+    const SweepRequest& request_;
+    const std::function<void(const SweepProgress&)>& observe_;
+    const std::stop_token& stop_;
+    std::vector<std::string> schedules_;
+    std::size_t total_ = 0;
+    std::size_t done_ = 0;
+};
+
+} // namespace
+
+Expected<Sweep> runSweep(const SweepRequest& request, const std::function<void(const SweepProgress&)>& observe, const std::stop_token& stop)
+{
+    return SweepRun(request, observe, stop).run();
+}
+
+const SweepPoint* fastest(const SweepSeries& series)
+{
+    const auto best = std::ranges::max_element(series.points, {}, &SweepPoint::throughput);
+    return best == series.points.end() ? nullptr : &*best;
+}
+
+} // namespace stagecraft::engine

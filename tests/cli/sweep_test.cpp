@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/cli/expectations.h"
+#include "tests/traces/temporary_folder.h"
+
+namespace stagecraft::cli::test {
+
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Sweep, PrintsAllThreeBubblesOfEachScheduleWithTheFormula)
+{
+    const Output output = stagecraft({"sweep", "--over", "microbatches=4,8", "--schedules", "gpipe,zb-h1", "--ranks", "4"});
+    EXPECT_EQ(output.exitCode, 0) << output.err;
+    for (const char* text : {"micro-batches m varies, p=4", "GPipe (gpipe)", "ZB-H1 (zb-h1)", "bubble_makespan", "bubble_span",
+                             "bubble_over_ideal", "27.27 %", "(p−1)/(m+p−1)", "(p−1)/(3m+p−1)"})
+        EXPECT_THAT(output.out, HasSubstr(text));
+}
+
+TEST(Sweep, GivesPointsAndFormulasToPrograms)
+{
+    const Json json = jsonOf({"sweep", "--over", "microbatches=7..9", "--schedules", "1f1b,dualpipe", "--ranks", "4", "--json"});
+    EXPECT_EQ(json["quantity"], "microbatches");
+    EXPECT_EQ(json["series"][0]["points"][1]["value"], 8);
+    EXPECT_EQ(json["series"][0]["points"][1]["makespan_ns"], 33'000'000);
+    EXPECT_EQ(json["series"][0]["points"][1]["formulas"]["makespan_ns"]["value"], 33'000'000);
+    EXPECT_EQ(json["series"][0]["points"][1]["formulas"]["makespan_ns"]["formula"], "(m+p−1)·(F+B)");
+    EXPECT_EQ(json["series"][1]["points"].size(), 1U);
+    EXPECT_EQ(json["series"][1]["left_out"].size(), 2U);
+    EXPECT_THAT(json["series"][1]["left_out"][0]["reason"].get<std::string>(), HasSubstr("dualpipe"));
+}
+
+TEST(Sweep, WritesCsv)
+{
+    const traces::test::TemporaryFolder folder;
+    const std::string file = folder.file("sweep.csv").string();
+    EXPECT_EQ(stagecraft({"sweep", "--over", "latency=0,500us", "--microbatches", "8", "--csv", file}).exitCode, 0);
+    const std::string text = traces::test::slurp(file);
+    EXPECT_THAT(text, testing::StartsWith("schedule,latency,bubble_makespan,"));
+    EXPECT_THAT(text, HasSubstr("\r\n1f1b,500000,"));
+}
+
+// b* = sqrt(64·1.5/(4·3)) = 2.828 by hand
+TEST(Sweep, TellsTheBestMicrobatchSize)
+{
+    const Output output =
+        stagecraft({"sweep", "--over", "microbatch-size=1..64*2", "--batch", "64", "--ranks", "5", "--fixed-cost", "750us"});
+    EXPECT_EQ(output.exitCode, 0) << output.err;
+    EXPECT_THAT(output.out, HasSubstr("fastest: b = 2, "));
+    EXPECT_THAT(output.out, HasSubstr("by formula b* = √(B·α/((p−1)·β)) = 2.828"));
+}
+
+TEST(Sweep, ScalesWithTheLineOfTheLaw)
+{
+    const Output strong = stagecraft({"sweep", "--over", "ranks=1,2,4", "--scaling", "strong", "--schedule", "gpipe"});
+    EXPECT_EQ(strong.exitCode, 0) << strong.err;
+    for (const char* text : {"speed-up", "efficiency", "Amdahl's line with a serial share of 12.5 %", "Strong scaling"})
+        EXPECT_THAT(strong.out, HasSubstr(text));
+    EXPECT_THAT(stagecraft({"sweep", "--over", "ranks=1,2,4", "--scaling", "weak"}).out, HasSubstr("Gustafson"));
+}
+
+TEST(Sweep, TakesAMemoryLimitForTheSchedulesThatPlanByOne)
+{
+    const Output output = stagecraft({"sweep", "--over", "microbatches=8,16", "--schedules", "1f1b,zb-auto", "--activation-bytes", "1GiB",
+                                      "--memory-limit", "4GiB"});
+    EXPECT_EQ(output.exitCode, 0) << output.err;
+}
+
+TEST(Sweep, RefusesWhatItCannotVary)
+{
+    expectRefusal({"sweep"}, 2, "--over");
+    expectRefusal({"sweep", "--over", "colour=1..4"}, 2, "'colour' is no quantity of a sweep; there are microbatches");
+    expectRefusal({"sweep", "--over", "microbatches=1..4", "--scaling", "strong"}, 2, "--scaling is over ranks");
+    expectRefusal({"sweep", "--over", "microbatches=1..4", "--schedules", "gpip"}, 2, "no such schedule");
+    expectRefusal({"sweep", "--over", "microbatches=1..4", "--batch", "8"}, 2, "--batch is for --over microbatch-size");
+    expectRefusal({"sweep", "--over", "microbatches=1..4", "--serial-share", "5%"}, 2, "--scaling strong or weak");
+    expectRefusal({"sweep", "--over", "microbatches=1,3", "--schedule", "dualpipe"}, 1, "no point of the sweep can be simulated");
+}
+
+} // namespace
+
+} // namespace stagecraft::cli::test

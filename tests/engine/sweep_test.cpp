@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sweeps against values that were found without the simulator: papers, and arithmetic by hand.
+#include "engine/explain/sweep.h"
+#include "engine/explain/sweep_figures.h"
+#include "engine/explain/sweep_files.h"
+#include "engine/plan/plan_json.h"
+
+#include <gmock/gmock.h>
+
+namespace stagecraft::engine {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+SweepAxis axis(const char* text)
+{
+    const Expected<SweepAxis> parsed = parseSweepAxis(text);
+    if (!parsed.ok()) throw std::runtime_error(parsed.error().message);
+    return parsed.value();
+}
+
+std::string refusal(const char* text)
+{
+    const Expected<SweepAxis> parsed = parseSweepAxis(text);
+    return parsed.ok() ? "" : parsed.error().message;
+}
+
+Plan planOf(int ranks, int microbatches)
+{
+    Plan plan; // 1f1b, forward 1 ms, backward 2 ms
+    plan.pipeline.ranks = ranks;
+    plan.pipeline.microbatches = microbatches;
+    return plan;
+}
+
+Sweep swept(const SweepRequest& request)
+{
+    const Expected<Sweep> sweep = runSweep(request);
+    if (!sweep.ok()) throw std::runtime_error(sweep.error().message);
+    return sweep.value();
+}
+
+std::vector<double> valuesOf(const SweepSeries& series, double SweepPoint::*figure)
+{
+    std::vector<double> values;
+    for (const SweepPoint& point : series.points) values.push_back(point.*figure);
+    return values;
+}
+
+TEST(SweepAxis, IsAListARangeOrASeriesThatGrowsByAFactor)
+{
+    EXPECT_THAT(axis("microbatches=16,4,8,4").values, ElementsAre(4, 8, 16));
+    EXPECT_THAT(axis("ranks=2..5").values, ElementsAre(2, 3, 4, 5));
+    EXPECT_THAT(axis("ranks=2..9+3").values, ElementsAre(2, 5, 8));
+    EXPECT_THAT(axis("microbatches=1..40*3").values, ElementsAre(1, 3, 9, 27));
+    EXPECT_TRUE(axis("microbatches=1..40*3").geometric);
+    EXPECT_FALSE(axis("microbatches=1,3,9").geometric);
+    EXPECT_THAT(axis("latency=0us..1.5us+500ns").values, ElementsAre(0, 500, 1000, 1500));
+    EXPECT_EQ(axis("latency=0..1ms").values.size(), 21U);
+    EXPECT_THAT(axis("memory-limit=1GiB..4GiB*2").values, ElementsAre(1 << 30, 2.0 * (1 << 30), 4.0 * (1 << 30)));
+    EXPECT_THAT(axis("jitter=0%,5%").values, ElementsAre(0, 0.05));
+}
+
+TEST(SweepAxis, RefusesWhatIsNoneAndSaysWhy)
+{
+    EXPECT_THAT(refusal("micro=1..4"), HasSubstr("there are microbatches, ranks"));
+    EXPECT_THAT(refusal("microbatches"), HasSubstr("write microbatches=1..64"));
+    EXPECT_THAT(refusal("microbatches=4..1"), HasSubstr("goes down"));
+    EXPECT_THAT(refusal("microbatches=1..64*1"), HasSubstr("no factor above 1"));
+    EXPECT_THAT(refusal("microbatches=0,1"), HasSubstr("'0' is no whole number from 1"));
+    EXPECT_THAT(refusal("microbatches=1.5"), HasSubstr("whole number"));
+    EXPECT_THAT(refusal("microbatches=1..100000"), HasSubstr("at most 1024 values"));
+    EXPECT_THAT(refusal("latency=5"), HasSubstr("latency: "));
+    EXPECT_THAT(refusal("latency=0s..1s*2"), HasSubstr("begin above 0"));
+    EXPECT_THAT(refusal("jitter=150%"), HasSubstr("0% to 100%"));
+}
+
+// 1F1B and GPipe: (p-1)/(m+p-1) (arXiv 2104.04473 sec. 2.2). Peak activations m and min(p, m).
+TEST(Sweep, GivesTheBubblesOfThePapersOverMicrobatches)
+{
+    const Sweep sweep = swept({.plan = planOf(4, 8), .schedules = {"gpipe", "1f1b"}, .axis = axis("microbatches=1,2,5,8,12")});
+    ASSERT_EQ(sweep.series.size(), 2U);
+    for (const SweepSeries& series : sweep.series)
+        EXPECT_THAT(valuesOf(series, &SweepPoint::bubbleMakespan),
+                    ElementsAre(testing::DoubleEq(3.0 / 4), testing::DoubleEq(3.0 / 5), testing::DoubleEq(3.0 / 8), testing::DoubleEq(3.0 / 11),
+                                testing::DoubleEq(3.0 / 15)));
+    EXPECT_THAT(valuesOf(sweep.series[0], &SweepPoint::peakActivations), ElementsAre(1, 2, 5, 8, 12));
+    EXPECT_THAT(valuesOf(sweep.series[1], &SweepPoint::peakActivations), ElementsAre(1, 2, 4, 4, 4));
+    EXPECT_EQ(sweep.series[1].points[2].forms.bubbleMakespan->text, "(p−1)/(m+p−1)");
+    EXPECT_EQ(sweep.series[1].points[3].makespan, 33'000'000);
+    EXPECT_DOUBLE_EQ(sweep.series[1].points[3].throughput, 8 / 0.033);
+    EXPECT_EQ(sweep.throughputUnit, "micro-batches/s");
+    EXPECT_EQ(sweep.fixed, "p=4");
+}
+
+// An independent event simulation: hops of half a forward make 1F1B slower than GPipe, 41 against 36 (reference figures).
+TEST(Sweep, ShowsThatLatencyMakesOneFOneBSlowerThanGPipe)
+{
+    const Sweep sweep = swept({.plan = planOf(4, 8), .schedules = {"gpipe", "1f1b"}, .axis = axis("latency=0,500us")});
+    EXPECT_EQ(sweep.series[0].points[0].makespan, 33'000'000);
+    EXPECT_EQ(sweep.series[0].points[1].makespan, 36'000'000);
+    EXPECT_EQ(sweep.series[1].points[0].makespan, 33'000'000);
+    EXPECT_EQ(sweep.series[1].points[1].makespan, 41'000'000);
+    EXPECT_DOUBLE_EQ(sweep.series[1].points[1].forms.makespan->value, 41e6);
+}
+
+TEST(Sweep, LeavesOutWhatAScheduleRefusesAndTakesChunksThatItAllows)
+{
+    const Sweep sweep =
+        swept({.plan = planOf(4, 8), .schedules = {"1f1b", "interleaved", "dualpipe"}, .axis = axis("microbatches=7,8,9")});
+    EXPECT_EQ(sweep.series[0].points.size(), 3U);
+    EXPECT_EQ(sweep.series[1].title, "Interleaved 1F1B, v=2");
+    ASSERT_EQ(sweep.series[1].leftOut.size(), 1U); // 9 is no multiple of the two rounds that PyTorch cuts it into
+    EXPECT_EQ(sweep.series[1].leftOut[0].value, 9);
+    EXPECT_THAT(sweep.series[1].leftOut[0].reason, HasSubstr("interleaved"));
+    ASSERT_EQ(sweep.series[2].points.size(), 1U); // dualpipe takes even numbers from 2p on
+    EXPECT_EQ(sweep.series[2].points[0].value, 8);
+}
+
+// T(b) = (B/b + p-1)(α' + β'b) with B = 64, p = 5, a forward and backward of 3 ms a sample and 2·750 µs beside: b* = sqrt(64·1.5/(4·3)) = √8.
+TEST(Sweep, FindsTheBestMicrobatchSizeOfAFixedBatch)
+{
+    SweepRequest request{.plan = planOf(5, 64), .schedules = {"1f1b", "naive"}, .axis = axis("microbatch-size=1..64")};
+    request.fixedPerAction = 750'000;
+    const Sweep sweep = swept(request);
+    EXPECT_THAT(valuesOf(sweep.series[0], &SweepPoint::value), ElementsAre(1, 2, 4, 8, 16, 32, 64)); // the divisors of 64
+    for (const SweepPoint& point : sweep.series[0].points) {
+        EXPECT_NEAR(static_cast<double>(point.makespan), (64 / point.value + 4) * (1.5e6 + 3e6 * point.value), 1);
+        EXPECT_NEAR(point.forms.makespan->value, static_cast<double>(point.makespan), 1);
+    }
+    EXPECT_NEAR(sweep.series[0].bestSize->value, std::sqrt(8.0), 1e-9);
+    // on both sides of √8: (32+4)(1.5+6) = 270 ms and (16+4)(1.5+12) = 270 ms; of equals the first
+    EXPECT_EQ(fastest(sweep.series[0])->value, 2);
+    EXPECT_THAT(sweep.series[0].leftOut.front().reason, HasSubstr("a batch of 64 is no multiple of 3"));
+    EXPECT_FALSE(sweep.series[1].bestSize); // no bubble to weigh against: the larger the better
+    EXPECT_EQ(fastest(sweep.series[1])->value, 64);
+    EXPECT_EQ(sweep.throughputUnit, "samples/s");
+    EXPECT_EQ(sweep.fixed, "p=5, B=64, α=750 µs per action");
+}
+
+TEST(Sweep, CountsTheRowsOfAModelAsSamples)
+{
+    SweepRequest request{.plan = presetPlan("mlp").value(), .schedules = {"gpipe"}, .axis = axis("microbatch-size=1..4096*2")};
+    request.plan.pipeline.ranks = 2;
+    request.plan.partition.clear();
+    const long long batch = static_cast<long long>(request.plan.model.microbatchRows) * request.plan.pipeline.microbatches;
+    const Sweep sweep = swept(request);
+    EXPECT_EQ(sweep.throughputUnit, "rows/s");
+    ASSERT_FALSE(sweep.series[0].points.empty());
+    const SweepPoint& last = sweep.series[0].points.back(); // its micro-batch is the whole batch, so there is one
+    EXPECT_EQ(last.value, batch);
+    EXPECT_NEAR(last.bubbleMakespan, 0.5, 0.2);
+    EXPECT_NEAR(last.throughput, static_cast<double>(batch) * 1e9 / static_cast<double>(last.makespan), 1e-6);
+}
+
+// GPipe keeps model and batch: m·p/(m+p-1) times as fast as one rank, which is Amdahl's law with 1/m.
+TEST(Scaling, IsAmdahlsWhenTheModelStays)
+{
+    SweepRequest request{.plan = planOf(4, 8), .schedules = {"gpipe"}, .axis = axis("ranks=1,2,4,8,16")};
+    request.scaling = Scaling::Strong;
+    const Sweep sweep = swept(request);
+    for (const SweepPoint& point : sweep.series[0].points) {
+        EXPECT_NEAR(point.speedup, 8 * point.value / (8 + point.value - 1), 1e-9);
+        EXPECT_NEAR(point.law, point.speedup, 1e-9);
+        EXPECT_NEAR(point.efficiency, 8 / (8 + point.value - 1), 1e-9);
+    }
+    EXPECT_EQ(sweep.series[0].points[0].makespan, 96'000'000); // 8 micro-batches of 4 ranks' 3 ms, on one
+    request.serialShare = 0.25;
+    EXPECT_DOUBLE_EQ(swept(request).series[0].points[2].law, 4 / (0.25 * 4 + 0.75));
+}
+
+// Weak: the step is (m+p-1)(F+B) long and does p ranks' work, so p·m/(m+p-1). Gustafson's line s + (1-s)p lies above.
+TEST(Scaling, FallsBelowGustafsonsLineWhenTheModelGrows)
+{
+    SweepRequest request{.plan = planOf(4, 8), .schedules = {"1f1b"}, .axis = axis("ranks=1,2,4,8,16")};
+    request.scaling = Scaling::Weak;
+    const Sweep sweep = swept(request);
+    for (const SweepPoint& point : sweep.series[0].points) {
+        EXPECT_EQ(point.makespan, std::llround((8 + point.value - 1) * 3e6));
+        EXPECT_NEAR(point.speedup, 8 * point.value / (8 + point.value - 1), 1e-9);
+        EXPECT_NEAR(point.law, 1.0 / 8 + (1 - 1.0 / 8) * point.value, 1e-9);
+    }
+    EXPECT_GT(sweep.series[0].points[4].law, sweep.series[0].points[4].speedup);
+}
+
+TEST(Scaling, PartitionsAModelAnewAndLeavesOutMoreStagesThanLayers)
+{
+    SweepRequest request{.plan = presetPlan("gpt-small").value(), .schedules = {"1f1b"}, .axis = axis("ranks=1..64*2")};
+    request.plan.costs.source = CostSource::Model;
+    request.scaling = Scaling::Strong;
+    const Sweep sweep = swept(request);
+    EXPECT_FALSE(sweep.series[0].points.empty());
+    EXPECT_FALSE(sweep.series[0].leftOut.empty());
+    EXPECT_THAT(sweep.series[0].leftOut.back().reason, HasSubstr("layers"));
+    // one rank does the whole work alone
+    EXPECT_NEAR(sweep.series[0].points[0].speedup, 1, 1e-6);
+}
+
+TEST(Sweep, CanBeWatchedAndStopped)
+{
+    const SweepRequest request{.plan = planOf(2, 4), .schedules = {"gpipe", "1f1b"}, .axis = axis("microbatches=1..3")};
+    std::vector<std::size_t> done;
+    std::stop_source stop;
+    const auto watch = [&](const SweepProgress& progress) {
+        done.push_back(progress.done);
+        EXPECT_EQ(progress.total, 6U);
+    };
+    ASSERT_TRUE(runSweep(request, watch, stop.get_token()).ok());
+    EXPECT_THAT(done, ElementsAre(0, 1, 2, 3, 4, 5, 6));
+
+    done.clear();
+    const Expected<Sweep> stopped = runSweep(
+        request,
+        [&](const SweepProgress& progress) {
+            done.push_back(progress.done);
+            if (progress.done == 2) stop.request_stop();
+        },
+        stop.get_token());
+    ASSERT_FALSE(stopped.ok());
+    EXPECT_EQ(stopped.error().message, "the sweep was stopped");
+    EXPECT_THAT(done, ElementsAre(0, 1, 2));
+}
+
+TEST(Sweep, RefusesWhatMakesNoSense)
+{
+    const auto reason = [](SweepRequest request) {
+        const Expected<Sweep> sweep = runSweep(request);
+        return sweep.ok() ? std::string() : sweep.error().message;
+    };
+    SweepRequest request{.plan = planOf(2, 4), .schedules = {"1f1b"}, .axis = axis("microbatches=1..3")};
+    request.scaling = Scaling::Strong;
+    EXPECT_THAT(reason(request), HasSubstr("over ranks"));
+    request.scaling = Scaling::None;
+    request.schedules = {"1f1b", "gpipe", "1f1b"};
+    EXPECT_THAT(reason(request), HasSubstr("named twice"));
+    request.schedules = {"gpip"};
+    EXPECT_THAT(reason(request), HasSubstr("\"gpip\" is unknown"));
+}
+
+TEST(SweepFiles, HoldEveryPointAndReadBack)
+{
+    SweepRequest request{.plan = planOf(4, 8), .schedules = {"1f1b", "interleaved"}, .axis = axis("microbatches=8,9")};
+    const Sweep sweep = swept(request);
+    EXPECT_EQ(sweepCsv(sweep),
+              "schedule,microbatches,bubble_makespan,bubble_span,bubble_over_ideal,makespan_ns,peak_activations,peak_memory_bytes,"
+              "throughput_per_s,span_ns,work_ns,formula_bubble_makespan,formula_bubble_over_ideal,formula_makespan_ns,"
+              "formula_peak_activations,formula_throughput_per_s\r\n"
+              "1f1b,8,0.2727272727272727,0.2727272727272727,0.375,33000000,4,0,242.42424242424244,33000000,24000000,0.2727272727272727,"
+              "0.375,33000000,4,242.42424242424244\r\n"
+              "1f1b,9,0.25,0.25,0.33333333333333326,36000000,4,0,250,36000000,27000000,0.25,0.33333333333333326,36000000,4,250\r\n"
+              "interleaved,8,0.1578947368421053,0.1578947368421053,0.1875,28500000,5.5,0,280.70175438596493,28500000,24000000,"
+              "0.1578947368421053,0.1875,28500000,5.5,280.70175438596493\r\n");
+    const Expected<Sweep> again = readSweep(sweepJson(sweep));
+    ASSERT_TRUE(again.ok()) << again.error().message;
+    EXPECT_EQ(again.value(), sweep);
+
+    request = {.plan = planOf(4, 8), .schedules = {"1f1b"}, .axis = axis("ranks=1,2")};
+    request.scaling = Scaling::Weak;
+    const Sweep scaled = swept(request);
+    EXPECT_EQ(readSweep(sweepJson(scaled)).value(), scaled);
+    request = {.plan = planOf(4, 8), .schedules = {"1f1b"}, .axis = axis("microbatch-size=1,2"), .fixedPerAction = 1000};
+    const Sweep sized = swept(request);
+    EXPECT_EQ(readSweep(sweepJson(sized)).value(), sized);
+}
+
+TEST(SweepFiles, SayWhatIsWrongWithAFileThatIsNoSweep)
+{
+    EXPECT_THAT(readSweep("not json").error().message, HasSubstr("no JSON"));
+    EXPECT_THAT(readSweep("{}").error().message, HasSubstr("quantity"));
+    EXPECT_THAT(readSweep(R"({"quantity": "colour"})").error().message, HasSubstr("colour"));
+}
+
+} // namespace
+} // namespace stagecraft::engine
