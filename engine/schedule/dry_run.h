@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Executes a schedule without time: every rank takes its actions in order, each as soon as what it needs is there. Finds
-// whether the whole can be executed at all, and in which circle the ranks wait if not.
+// Executes a schedule without time: every rank takes its actions in order, each as soon as what it needs is there; of transfers that
+// are posted together (batch.h), each as soon as it can. Finds whether the whole can be executed at all, and in which circle the ranks
+// wait if not.
 //
 //   DryRun run(schedule, SendMode::Buffered);
 //   run.execute();
@@ -10,6 +11,7 @@
 // Precondition: stages and micro-batches of all actions lie within the schedule's shape.
 #pragma once
 
+#include "engine/schedule/batch.h"
 #include "engine/schedule/milestones.h"
 #include "engine/schedule/validate.h"
 
@@ -38,23 +40,37 @@ private:
         Rank rank{};
         std::string why = {}; // see WaitingRank
     };
-    [[nodiscard]] std::optional<Obstacle> obstacle(std::size_t rank) const;
-    [[nodiscard]] std::optional<Obstacle> rendezvousObstacle(std::size_t rank) const;
-    // Of a RECV, where messages are queues: another message that is ahead of it. The rank can never take that one first.
-    [[nodiscard]] std::optional<Obstacle> channelObstacle(std::size_t rank) const;
-    [[nodiscard]] const Action& next(std::size_t rank) const { return schedule_.order[rank][position_[rank]]; }
-    [[nodiscard]] bool done(std::size_t rank) const { return position_[rank] == schedule_.order[rank].size(); }
+    // A rank stands before a batch, mostly of one action, of which it has executed some.
+    struct Place {
+        std::size_t position = 0; // of the batch
+        std::size_t end = 0;
+        std::uint32_t executed = 0; // a bit for each of the batch
+    };
+    static_assert(kMaxBatch <= 32);
+
+    [[nodiscard]] const Action& at(std::size_t rank, std::size_t position) const { return schedule_.order[rank][position]; }
+    [[nodiscard]] bool done(std::size_t rank) const { return places_[rank].position == schedule_.order[rank].size(); }
+    // The action belongs to the batch before which the rank stands, and is not executed yet.
+    [[nodiscard]] bool posted(std::size_t rank, std::size_t position) const;
+    [[nodiscard]] std::optional<std::size_t> findPosted(std::size_t rank, const Action& action) const;
+    [[nodiscard]] std::optional<Obstacle> obstacle(std::size_t rank, std::size_t position) const;
+    [[nodiscard]] std::optional<Obstacle> milestoneObstacle(std::size_t rank, std::size_t position) const;
+    // Of a transfer, where sends wait for their receiver: the other side has not come.
+    [[nodiscard]] std::optional<Obstacle> rendezvousObstacle(std::size_t rank, std::size_t position) const;
+    // Of a RECV, where messages are queues: another message that is ahead of it, or another RECV of its batch that is posted first.
+    [[nodiscard]] std::optional<Obstacle> channelObstacle(std::size_t rank, std::size_t position) const;
     void executeBuffered(const std::function<void(Rank, const Action&)>& executed);
     void executeRendezvous(const std::function<void(Rank, const Action&)>& executed);
-    // Calls reached(slot) for each milestone that the rank's next action brings about.
+    // Calls reached(slot) for each milestone that the action brings about; goes on behind a batch that is done.
     template <class Reached>
-    void advance(std::size_t rank, Reached&& reached);
-    void passMessage(std::size_t rank); // puts what the rank's next action sends on its channel, or takes what it receives off
+    void finish(std::size_t rank, std::size_t position, Reached&& reached);
+    void passMessage(std::size_t rank, const Action& action); // puts what it sends on its channel, or takes what it receives off
+    void standBefore(std::size_t rank, std::size_t position);
 
     const Schedule& schedule_;
     ScheduleShape shape_;
     SendMode send_;
-    std::vector<std::size_t> position_;
+    std::vector<Place> places_; // by rank
     std::vector<bool> reached_;
     std::map<std::pair<Rank, Rank>, std::deque<traces::Work>> channels_; // SENDs not yet received, by sender and receiver
 };

@@ -2,35 +2,14 @@
 #include "engine/schedule/lower.h"
 
 #include "engine/schedule/dry_run.h"
+#include "engine/schedule/handoff.h"
+#include "engine/schedule/lowering_rules.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 namespace stagecraft::engine {
-namespace {
-
-// The SEND that follows a work at once and the RECV on the other rank; nothing where the neighbour is on the same rank.
-struct Handoff {
-    Action send;
-    Action recv;
-    Rank to{};
-};
-
-std::optional<Handoff> handoffOf(const Schedule& schedule, const traces::Work& work)
-{
-    const bool ahead = work.kind == ActionKind::Forward;
-    if (!ahead && work.kind != ActionKind::Backward && work.kind != ActionKind::InputGrad) return std::nullopt;
-    const Stage neighbour{work.stage.value + (ahead ? 1 : -1)};
-    if (neighbour.value < 0 || neighbour.value >= schedule.stages()) return std::nullopt;
-    const Rank to = schedule.rankOf(work.flow, neighbour);
-    if (to == schedule.rankOf(work.flow, work.stage)) return std::nullopt;
-    return Handoff{
-        traces::makeAction(ahead ? ActionKind::SendForward : ActionKind::SendBackward, work.stage, work.microbatch, work.flow),
-        traces::makeAction(ahead ? ActionKind::RecvForward : ActionKind::RecvBackward, neighbour, work.microbatch, work.flow), to};
-}
-
-} // namespace
 
 bool hasCommunication(const Schedule& schedule)
 {
@@ -46,7 +25,23 @@ Schedule withoutCommunication(Schedule schedule)
     return schedule;
 }
 
-Expected<Schedule> lowerCommunication(const Schedule& schedule)
+std::string_view loweringRuleName(LoweringRule rule)
+{
+    switch (rule) {
+    case LoweringRule::PyTorch: return "pytorch";
+    case LoweringRule::Megatron: return "megatron";
+    case LoweringRule::Deferred: return "deferred";
+    }
+    return {};
+}
+
+std::optional<LoweringRule> loweringRuleOf(std::string_view name)
+{
+    const auto* known = std::find_if(kLoweringRules.begin(), kLoweringRules.end(), [&](LoweringRule r) { return loweringRuleName(r) == name; });
+    return known == kLoweringRules.end() ? std::nullopt : std::optional(*known);
+}
+
+Expected<Schedule> lowerCommunication(const Schedule& schedule, LoweringRule rule)
 {
     if (hasCommunication(schedule))
         return Error{fmt::format("schedule {}: it has SEND and RECV actions already", schedule.name)};
@@ -56,16 +51,21 @@ Expected<Schedule> lowerCommunication(const Schedule& schedule)
     run.execute([&](Rank rank, const Action& action) {
         lowered.order[index(rank)].push_back(action);
         forEachWork(action, [&](const traces::Work& work) {
-            const std::optional<Handoff> handoff = handoffOf(schedule, work);
-            if (!handoff) return;
-            lowered.order[index(rank)].push_back(handoff->send);
-            lowered.order[index(handoff->to)].push_back(handoff->recv);
+            const std::optional<Handoff> output = outputOf(schedule, work);
+            if (!output) return;
+            lowered.order[index(rank)].push_back(output->send);
+            lowered.order[index(output->to)].push_back(output->recv);
         });
     });
     if (!run.complete()) {
         const WaitingRank waiting = run.circle().front();
         return Error{fmt::format("schedule {}: it cannot be executed, rank {} waits at position {} ({}) for {}", schedule.name,
                                  waiting.rank.value, waiting.position, waiting.action, waiting.waitsFor)};
+    }
+    switch (rule) {
+    case LoweringRule::PyTorch: break;
+    case LoweringRule::Megatron: return lowerByMegatron(schedule);
+    case LoweringRule::Deferred: return lowerDeferred(schedule);
     }
     return lowered;
 }

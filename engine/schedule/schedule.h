@@ -2,7 +2,8 @@
 //
 // A schedule is data: for each rank the list of actions that it executes in order. Generators, validator, simulator, live
 // runtime, importer and exporter share it, and its one text form: a line per rank, actions separated by commas, '#' lines
-// are comments (PyTorch's CSV, see traces/base/action.h for the cells).
+// are comments (PyTorch's CSV, see traces/base/action.h for the cells). A cell may also be a batch of transfers that are posted together,
+// "(0SEND_F2;0RECV_B0)P2P" (batch.h), which PyTorch does not have.
 //
 //   Schedule s = generate({.name = "1f1b", .ranks = 4, .microbatches = 8}).value();
 //   std::cout << toText(s);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/schedule/schedule.h"
 
+#include "engine/schedule/batch.h"
+
 #include "traces/base/text.h"
 
 #include <fmt/format.h>
@@ -16,14 +18,51 @@ namespace {
 // Of stages and micro-batches together: what any text may ask for, be it incomplete.
 constexpr std::int64_t kFewPairs = 1 << 16;
 
+constexpr std::string_view kBatchWord = "P2P";
+
+// "(0SEND_F2;0RECV_B0)P2P"
+bool isBatch(std::string_view cell)
+{
+    const std::string_view text = traces::trimmed(cell);
+    return text.starts_with('(') && text.ends_with(kBatchWord);
+}
+
+Expected<std::vector<Action>> parseBatch(std::string_view cell)
+{
+    const std::string_view text = traces::trimmed(cell);
+    const auto bad = [&](std::string_view why) {
+        return Error{fmt::format("action \"{}\": {}; expected a form such as (0SEND_F2;0RECV_B0)P2P", text, why)};
+    };
+    const std::size_t close = text.find(')');
+    if (close == std::string_view::npos || traces::trimmed(text.substr(close + 1)) != kBatchWord) return bad("a batch ends in )P2P");
+    std::vector<Action> transfers;
+    for (std::size_t at = 1; at <= close;) {
+        const std::size_t end = std::min(text.find(';', at), close);
+        Expected<Action> transfer = traces::parseAction(text.substr(at, end - at));
+        if (!transfer.ok()) return transfer.error();
+        if (!traces::isTransfer(transfer.value().kind())) return bad("only SEND and RECV are posted together");
+        transfers.push_back(transfer.value());
+        at = end + 1;
+    }
+    if (transfers.size() > kMaxBatch) return bad(fmt::format("at most {} are posted together", kMaxBatch));
+    return transfers;
+}
+
 Expected<std::vector<Action>> parseLine(std::string_view line, std::size_t number)
 {
     std::vector<Action> list;
     std::size_t cell = 0;
     for (std::size_t at = 0; at <= line.size();) {
         const std::size_t end = std::min(line.find(',', at), line.size());
-        Expected<Action> action = traces::parseAction(line.substr(at, end - at));
         ++cell;
+        if (isBatch(line.substr(at, end - at))) {
+            Expected<std::vector<Action>> batch = parseBatch(line.substr(at, end - at));
+            if (!batch.ok()) return batch.error().in(fmt::format("line {}, cell {}", number, cell));
+            appendBatch(list, batch.value());
+            at = end + 1;
+            continue;
+        }
+        Expected<Action> action = traces::parseAction(line.substr(at, end - at));
         if (!action.ok()) return action.error().in(fmt::format("line {}, cell {}", number, cell));
         if (action.value().kind() != ActionKind::None) list.push_back(action.value()); // an empty cell is a pause
         at = end + 1;
@@ -178,9 +217,16 @@ std::string toText(const Schedule& schedule)
         if (schedule.updates == rule) out += fmt::format("# updates {} {}\n", schedule.microbatchesPerUpdate, word);
     for (const std::vector<Action>& list : schedule.order) {
         if (list.empty()) out += ','; // an empty line would be no rank
-        for (std::size_t i = 0; i < list.size(); ++i) {
+        for (std::size_t i = 0; i < list.size();) {
             if (i != 0) out += ',';
-            traces::appendText(out, list[i]);
+            const std::size_t end = batchEnd(list, i);
+            const bool together = end - i > 1;
+            if (together) out += '(';
+            for (const std::size_t begin = i; i < end; ++i) {
+                if (i != begin) out += ';';
+                traces::appendText(out, list[i]);
+            }
+            if (together) out.append(")").append(kBatchWord);
         }
         out += '\n';
     }

@@ -56,7 +56,9 @@ static_assert(sizeof(Work) == 8);
 
 struct Action {
     Work work{};    // for Overlap: kind is Overlap, stage and micro-batch are those of the forward part
-    Work partner{}; // for Overlap: the backward part (Backward, or InputGrad); else None
+    // for Overlap: the backward part (Backward, or InputGrad); for a SEND or RECV: the one behind it that its rank posts together with
+    // it, if any (engine/schedule/batch.h); else None
+    Work partner{};
 
     [[nodiscard]] constexpr ActionKind kind() const { return work.kind; }
     [[nodiscard]] constexpr Stage stage() const { return work.stage; }
