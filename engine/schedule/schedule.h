@@ -131,6 +131,7 @@ std::string toText(const Schedule& schedule);
 // Reads the text form. Ranks are the lines; stages and micro-batches follow from the actions, and a stage lies on the rank
 // where it first appears. Two comment lines say what actions cannot: "# slices K", that sequences are cut into K slices, and
 // "# updates G stashed" or "# updates G double-buffered", that the weights change after every G micro-batches.
+// DeepSpeed's instruction lists are read as well, known by their brackets (deepspeed.h).
 // Errors name line, cell and what was expected. The result may still be illegal: see validate.h.
 Expected<Schedule> parseSchedule(std::string_view text, std::string name = "custom");
 

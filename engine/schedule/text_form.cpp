@@ -2,6 +2,7 @@
 #include "engine/schedule/schedule.h"
 
 #include "engine/schedule/batch.h"
+#include "engine/schedule/deepspeed.h"
 
 #include "traces/base/text.h"
 
@@ -235,6 +236,13 @@ std::string toText(const Schedule& schedule)
 
 Expected<Schedule> parseSchedule(std::string_view text, std::string name)
 {
+    if (looksLikeDeepSpeed(text)) {
+        Expected<Schedule> read = readDeepSpeed(text, std::move(name));
+        if (!read.ok()) return read.error();
+        read.value().ranks = static_cast<int>(read.value().order.size());
+        if (Expected<void> shape = deriveShape(read.value()); !shape.ok()) return shape.error();
+        return read;
+    }
     Schedule schedule;
     schedule.name = std::move(name);
     std::size_t number = 0;
