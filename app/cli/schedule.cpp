@@ -3,8 +3,11 @@
 #include "app/cli/overrides.h"
 #include "app/cli/plan_argument.h"
 #include "app/cli/verbs.h"
+#include "engine/schedule/deepspeed.h"
 #include "engine/schedule/lower.h"
 #include "traces/format/output_file.h"
+
+#include <fmt/format.h>
 
 #include <memory>
 
@@ -16,23 +19,39 @@ struct Options {
     std::string plan;
     Overrides overrides;
     bool comms = false;
+    std::string order; // empty: PyTorch's, where asked for
+    std::string form = "pytorch";
     std::string out;
 };
 
+Expected<std::string> textOf(const Expected<engine::Schedule>& made, const Options& options, engine::LoweringRule rule)
+{
+    if (!made.ok()) return made.error();
+    if (options.form == "deepspeed") return engine::deepSpeedText(made.value());
+    const bool lower = (options.comms || !options.order.empty()) && !engine::hasCommunication(made.value());
+    if (!lower) return engine::toText(made.value());
+    const Expected<engine::Schedule> lowered = engine::lowerCommunication(made.value(), rule);
+    if (!lowered.ok()) return lowered.error();
+    return engine::toText(lowered.value());
+}
+
 int schedule(const Options& options)
 {
+    const std::optional<engine::LoweringRule> rule =
+        options.order.empty() ? engine::LoweringRule::PyTorch : engine::loweringRuleOf(options.order);
+    if (!rule) return wrongUse(Error{fmt::format("--order {}: not known; pytorch, megatron or deferred", options.order)});
+    if (options.form != "pytorch" && options.form != "deepspeed")
+        return wrongUse(Error{fmt::format("--form {}: not known; pytorch or deepspeed", options.form)});
+    if (options.form == "deepspeed" && !options.order.empty())
+        return wrongUse(Error{"--order does not go with --form deepspeed, whose list has an order of its own; leave one of them out"});
     const Expected<engine::Plan> opened = openPlan(options.plan, options.overrides);
     if (!opened.ok()) return failed(opened.error());
     const Expected<engine::Plan> plan = withOverrides(opened.value(), options.overrides);
     if (!plan.ok()) return wrongUse(plan.error());
-    Expected<engine::Schedule> made = engine::scheduleOf(plan.value());
-    if (made.ok() && options.comms && !engine::hasCommunication(made.value()))
-        made = engine::lowerCommunication(made.value());
-    if (!made.ok()) return failed(made.error());
-
-    const std::string text = engine::toText(made.value());
-    if (options.out.empty()) return print(text);
-    const Expected<void> written = traces::writeWholeFile(options.out, text);
+    const Expected<std::string> text = textOf(engine::scheduleOf(plan.value()), options, *rule);
+    if (!text.ok()) return failed(text.error());
+    if (options.out.empty()) return print(text.value());
+    const Expected<void> written = traces::writeWholeFile(options.out, text.value());
     return written.ok() ? kDone : failed(written.error());
 }
 
@@ -45,6 +64,13 @@ void addSchedule(CLI::App& program, Work& work)
     const auto options = std::make_shared<Options>();
     verb.add_option("PLAN", options->plan, "Plan file or preset");
     verb.add_flag("--comms", options->comms, "With the sends and receives between ranks")->disable_flag_override();
+    verb.add_option("--order", options->order,
+                    "Where the sends and receives stand: as early as they can arrive (PyTorch), in Megatron-LM's pairs that are posted "
+                    "together, or right before they are needed; with --comms or without")
+        ->type_name("pytorch|megatron|deferred");
+    verb.add_option("--form", options->form, "Text form; DeepSpeed's instruction lists are for 1f1b and forward-only")
+        ->type_name("pytorch|deepspeed")
+        ->capture_default_str();
     verb.add_option("--out", options->out, "Write to a file")->type_name("FILE");
     addOverrides(verb, options->overrides);
     verb.callback([options, &work] { work = [options] { return schedule(*options); }; });

@@ -27,6 +27,36 @@ TEST(Schedule, AddsCommunicationOnRequest)
                           "1RECV_F0,1F0,1RECV_F1,1F1,1B0,1SEND_B0,1B1,1SEND_B1\n");
 }
 
+TEST(Schedule, PutsTransfersInTheOrderAskedFor)
+{
+    const TemporaryFolder folder;
+    const auto ordered = [&](const std::string& order, const std::string& file) {
+        const Output output = stagecraft({"schedule", "--schedule", "1f1b", "--ranks", "2", "--microbatches", "2", "--order", order});
+        EXPECT_EQ(output.exitCode, 0) << output.err;
+        spill(folder.file(file), output.out);
+        return output.out;
+    };
+    EXPECT_EQ(ordered("megatron", "fused"), "0F0,0SEND_F0,0F1,(0SEND_F1;0RECV_B0)P2P,0B0,0RECV_B1,0B1\n"
+                                            "1RECV_F0,1F0,1B0,(1SEND_B0;1RECV_F1)P2P,1F1,1B1,1SEND_B1\n");
+    EXPECT_EQ(ordered("deferred", "deferred"), "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+                                               "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n");
+    EXPECT_EQ(stagecraft({"validate", folder.file("fused"), "--send", "rendezvous"}).exitCode, 0);
+    EXPECT_EQ(stagecraft({"validate", folder.file("deferred"), "--send", "rendezvous"}).exitCode, 1);
+    EXPECT_EQ(stagecraft({"simulate", "--schedule", folder.file("fused")}).exitCode, 0);
+}
+
+TEST(Schedule, PrintsAndReadsDeepSpeedsLists)
+{
+    const TemporaryFolder folder;
+    const std::string file = folder.file("deepspeed.txt");
+    EXPECT_EQ(stagecraft({"schedule", "--schedule", "1f1b", "--ranks", "2", "--microbatches", "2", "--form", "deepspeed", "--out", file}).exitCode, 0);
+    EXPECT_EQ(stagecraft({"validate", file}).exitCode, 0);
+    EXPECT_EQ(stagecraft({"schedule", "--schedule", file}).out, "0F0,0SEND_F0,0F1,0RECV_B0,0SEND_F1,0B0,0RECV_B1,0B1\n"
+                                                                "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n");
+    EXPECT_EQ(jsonOf({"simulate", "--schedule", file, "--json"})["makespan_ns"],
+              jsonOf({"simulate", "--schedule", "1f1b", "--ranks", "2", "--microbatches", "2", "--json"})["makespan_ns"]);
+}
+
 TEST(Schedule, WritesAFileThatValidates)
 {
     const TemporaryFolder folder;
