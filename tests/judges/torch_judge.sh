@@ -3,7 +3,7 @@
 #
 # torch_judge.sh SCRIPT ENVIRONMENT SITE_PACKAGES ARGUMENTS...
 #
-# Runs a script of this folder with PyTorch: the LibTorch wheel in SITE_PACKAGES, the other packages in ENVIRONMENT, and stand-ins
+# Runs a Python script with PyTorch: the LibTorch wheel in SITE_PACKAGES, the other packages in ENVIRONMENT, and stand-ins
 # for the NVIDIA libraries that are not installed, made once. Exit 77 (skipped) where the environment is missing, but a failure
 # in CI.
 set -euo pipefail
@@ -28,4 +28,4 @@ if [[ ! -d $stand_ins ]]; then
 fi
 
 PYTHONPATH=$site_packages LD_LIBRARY_PATH=$stand_ins CUDA_VISIBLE_DEVICES='' PYTHONDONTWRITEBYTECODE=1 \
-    "$environment/bin/python" "$here/$script.py" "$@"
+    "$environment/bin/python" "$script" "$@"
