@@ -3,6 +3,7 @@
 
 #include "engine/schedule/dry_run.h"
 #include "engine/schedule/lower.h"
+#include "engine/schedule/sharding_rules.h"
 #include "engine/schedule/validate_updates.h"
 
 #include <fmt/format.h>
@@ -44,6 +45,9 @@ public:
         if (faults_.empty()) {
             checkCompleteness();
             checkOrder();
+            checkSharding(schedule_, [this](Rank rank, int position, const std::string& action, const std::string& what) {
+                fault(rank, position, action, what);
+            });
         }
         if (faults_.empty())
             checkUpdates(schedule_, [&](Rank rank, int at, const std::string& action, const std::string& what) { fault(rank, at, action, what); });

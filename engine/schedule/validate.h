@@ -10,6 +10,8 @@
 //     (schedule.h, validate_updates.h);
 //   with SEND/RECV actions: each RECV has its SEND and the other way round, a SEND comes after what it sends, a RECV
 //     before what uses it.
+//   with UNSHARD, RESHARD and REDUCE_GRAD: weights are used while they are gathered, gradients reduced once they are complete
+//     (sharding_rules.h);
 //   how sends are carried out (send_mode.h) decides what waits for what; a schedule without communication is judged for
 //     rendezvous and channel as PyTorch's rule lowers it.
 //

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "engine/schedule/send_mode.h"
+#include "engine/schedule/sharding.h"
 #include "traces/base/units.h"
 
 #include <cmath>
@@ -39,14 +40,6 @@ enum class TransferPlace : std::uint8_t {
     Nothing,  // it only delays whoever needs the data
     CopyLane, // a rank sends one thing at a time, beside its computing
     Ranks,    // the sender computes nothing meanwhile, and the receiver waits in its RECV
-};
-
-// What replicas of the pipeline divide among themselves (Rajbhandari et al., ZeRO, arXiv 1910.02054; FSDP is Zero3).
-enum class Sharding : std::uint8_t {
-    None,
-    Zero1, // optimizer state
-    Zero2, // and gradients
-    Zero3, // and weights: gathered before they are used
 };
 
 struct MachineModel {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // schedule_grid FOLDER: writes many schedules in one process, for a judge. Reads lines "family p v m"; of the k-th line come
-// FOLDER/k.csv and FOLDER/k.comms.csv (lowered), or FOLDER/k.refused with the reason.
+// FOLDER/k.csv, FOLDER/k.comms.csv (lowered) and FOLDER/k.sharded.csv (with gathered weights, lowered), or FOLDER/k.refused with the reason.
 #include "engine/schedule/lower.h"
+#include "engine/schedule/shard.h"
 #include "traces/format/output_file.h"
 
 #include <fmt/format.h>
@@ -19,8 +20,13 @@ traces::Expected<void> write(const std::string& stem, const engine::ScheduleRequ
     if (!plain.ok()) return traces::writeWholeFile(stem + ".refused", plain.error().message);
     const traces::Expected<engine::Schedule> lowered = engine::lowerCommunication(plain.value());
     if (!lowered.ok()) return lowered.error();
-    traces::Expected<void> written = traces::writeWholeFile(stem + ".csv", engine::toText(plain.value()));
-    return written.ok() ? traces::writeWholeFile(stem + ".comms.csv", engine::toText(lowered.value())) : written;
+    const traces::Expected<engine::Schedule> sharded = engine::lowerCommunication(engine::shard(plain.value(), engine::Sharding::Zero3));
+    if (!sharded.ok()) return sharded.error();
+    const std::pair<const char*, const engine::Schedule*> files[]{
+        {".csv", &plain.value()}, {".comms.csv", &lowered.value()}, {".sharded.csv", &sharded.value()}};
+    for (const auto& [ending, schedule] : files)
+        if (traces::Expected<void> written = traces::writeWholeFile(stem + ending, engine::toText(*schedule)); !written.ok()) return written;
+    return {};
 }
 
 } // namespace

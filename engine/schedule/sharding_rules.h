@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The part of validate() that is about divided weights and gradients, in the order of each rank:
+//   of a stage that is gathered at all, weights are used only between its UNSHARD and its RESHARD;
+//   it is gathered when it is not, and given up when it is;
+//   REDUCE_GRAD comes once, behind the last B or W of its stage, and for every stage or for none.
+//
+//   checkSharding(schedule, [&](Rank rank, int position, const std::string& action, const std::string& what) { ... });
+#pragma once
+
+#include "engine/schedule/schedule.h"
+
+#include <functional>
+#include <string>
+
+namespace stagecraft::engine {
+
+// `what` goes on from the action's name; position -1 where the action is missing.
+using ShardingFault = std::function<void(Rank rank, int position, const std::string& action, const std::string& what)>;
+
+// Precondition: stages lie within the schedule's shape.
+void checkSharding(const Schedule& schedule, const ShardingFault& fault);
+
+} // namespace stagecraft::engine

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/schedule/shard.h"
+#include "unit_costs.h"
+
+#include "engine/schedule/lower.h"
+#include "engine/schedule/validate.h"
+
+#include <gmock/gmock.h>
+
+using namespace stagecraft;
+using namespace stagecraft::test;
+using engine::Sharding;
+using ::testing::HasSubstr;
+
+namespace {
+
+engine::Schedule read(std::string_view text)
+{
+    traces::Expected<engine::Schedule> schedule = engine::parseSchedule(text);
+    if (!schedule.ok()) throw std::runtime_error(schedule.error().message);
+    return schedule.value();
+}
+
+std::vector<std::string> faultsOf(std::string_view text)
+{
+    std::vector<std::string> messages;
+    for (const engine::ScheduleFault& fault : engine::validate(read(text)).errors) messages.push_back(fault.message);
+    return messages;
+}
+
+// By hand from the rule: before each action the next two stages are there, and no others.
+TEST(Sharding, KeepsTheWeightsThatAreUsedNext)
+{
+    const engine::Schedule plain = read("0F0,1F0,2F0,3F0,3B0,2B0,1B0,0B0\n");
+    EXPECT_EQ(engine::toText(engine::addUnshardReshard(plain, 2)),
+              "0UNSHARD,1UNSHARD,0F0,0RESHARD,2UNSHARD,1F0,1RESHARD,3UNSHARD,2F0,3F0,3B0,3RESHARD,1UNSHARD,2B0,"
+              "2RESHARD,0UNSHARD,1B0,1RESHARD,0B0,0RESHARD\n");
+    EXPECT_EQ(engine::toText(engine::addUnshardReshard(plain, 8)),
+              "0UNSHARD,1UNSHARD,2UNSHARD,3UNSHARD,0F0,1F0,2F0,3F0,3B0,3RESHARD,2B0,2RESHARD,1B0,1RESHARD,0B0,0RESHARD\n");
+}
+
+// The two of an overlapped pair count both, also where only one place is left.
+TEST(Sharding, GathersBothOfAnOverlappedPair)
+{
+    EXPECT_EQ(engine::toText(engine::addUnshardReshard(read("0F0,1F0,(0F1;1B0)OVERLAP_F_B,0B0,1F1,1B1,0B1\n"), 1)),
+              "0UNSHARD,0F0,0RESHARD,1UNSHARD,1F0,0UNSHARD,(0F1;1B0)OVERLAP_F_B,1RESHARD,0B0,0RESHARD,1UNSHARD,1F1,1B1,1RESHARD,0UNSHARD,"
+              "0B1,0RESHARD\n");
+}
+
+TEST(Sharding, ReducesGradientsBehindTheLastOfAStage)
+{
+    EXPECT_EQ(engine::toText(engine::addReduceGrad(read("0F0,0F1,0I0,0I1,0W0,0W1\n1F0,1B0,1F1,1B1\n"))),
+              "0F0,0F1,0I0,0I1,0W0,0W1,0REDUCE_GRAD\n1F0,1B0,1F1,1B1,1REDUCE_GRAD\n");
+}
+
+TEST(Sharding, AddsWhatEachLevelDivides)
+{
+    const engine::Schedule plain = made("looped-bfs", 2, 4, 2);
+    EXPECT_EQ(engine::shard(plain, Sharding::None), plain);
+    EXPECT_EQ(engine::shard(plain, Sharding::Zero1), plain);
+    EXPECT_EQ(engine::shard(plain, Sharding::Zero2), engine::addReduceGrad(plain));
+    EXPECT_EQ(engine::shard(plain, Sharding::Zero3), engine::addReduceGrad(engine::addUnshardReshard(plain)));
+    const engine::Schedule own = engine::addUnshardReshard(plain, 1);
+    EXPECT_EQ(engine::shard(own, Sharding::Zero3), own); // it says itself when
+}
+
+TEST(Sharding, IsLegalForEveryFamilyAndSurvivesItsText)
+{
+    for (const engine::ScheduleFamily& family : engine::scheduleFamilies()) {
+        const engine::Schedule plain = made(family.name, 4, 8, family.minChunks);
+        const engine::Schedule sharded = engine::shard(plain, Sharding::Zero3);
+        EXPECT_TRUE(engine::hasSharding(sharded));
+        EXPECT_EQ(engine::withoutSharding(sharded), plain) << family.name;
+        const engine::Schedule lowered = engine::lowerCommunication(sharded).value();
+        for (const engine::Schedule* schedule : {&sharded, &lowered}) {
+            EXPECT_TRUE(engine::validate(*schedule).legal()) << family.name;
+            EXPECT_EQ(engine::parseSchedule(engine::toText(*schedule)).value().order, schedule->order) << family.name;
+        }
+    }
+}
+
+TEST(Sharding, WeightsAreUsedOnlyWhileTheyAreThere)
+{
+    EXPECT_THAT(faultsOf("0F0,0UNSHARD,0B0\n"),
+                ::testing::ElementsAre("rank 0, position 0: 0F0 uses weights that are not gathered; put 0UNSHARD before it"));
+    EXPECT_THAT(faultsOf("0UNSHARD,0F0,0RESHARD,0B0\n"),
+                ::testing::ElementsAre("rank 0, position 3: 0B0 uses weights that were given up at position 2; put 0UNSHARD before it"));
+    EXPECT_THAT(faultsOf("0UNSHARD,0F0,0UNSHARD,0B0,0RESHARD\n"),
+                ::testing::ElementsAre("rank 0, position 2: 0UNSHARD gathers weights that are there since position 0; remove it"));
+    EXPECT_THAT(faultsOf("0UNSHARD,0F0,0B0,0RESHARD,0RESHARD\n"),
+                ::testing::ElementsAre("rank 0, position 4: 0RESHARD gives up weights that are gone since position 3; remove it"));
+    EXPECT_THAT(faultsOf("0RESHARD,0UNSHARD,0F0,0B0\n"),
+                ::testing::ElementsAre("rank 0, position 0: 0RESHARD gives up weights that were never gathered; remove it"));
+    // stage 1 is not divided
+    EXPECT_THAT(faultsOf("0UNSHARD,0F0,1F0,1B0,0B0,0RESHARD\n"), ::testing::IsEmpty());
+}
+
+TEST(Sharding, GradientsAreReducedOnceWhenTheyAreComplete)
+{
+    EXPECT_THAT(faultsOf("0F0,0F1,0B0,0REDUCE_GRAD,0B1\n"),
+                ::testing::ElementsAre("rank 0, position 3: 0REDUCE_GRAD comes before position 4, the last to add to these gradients; move it behind"));
+    EXPECT_THAT(faultsOf("0F0,0I0,0REDUCE_GRAD,0W0\n"), ::testing::ElementsAre(HasSubstr("comes before position 3")));
+    EXPECT_THAT(faultsOf("0F0,0B0,0REDUCE_GRAD,0REDUCE_GRAD\n"),
+                ::testing::ElementsAre("rank 0, position 3: 0REDUCE_GRAD is there twice, first at position 2; gradients are reduced once"));
+    EXPECT_THAT(faultsOf("0F0,0B0,0REDUCE_GRAD\n1F0,1B0\n"),
+                ::testing::ElementsAre("rank 1: 1REDUCE_GRAD is missing; gradients of other stages are reduced"));
+}
+
+} // namespace
