@@ -52,7 +52,7 @@ int run(int argc, char** argv)
 
     Work work;
     for (const auto add : {addSimulate, addSweep, addSchedule, addValidate, addRun, addAnalyze, addCompare, addRender, addReproduce, addConvert,
-                           addDoctor, addList, addBench, addWorker}) {
+                           addDoctor, addList, addCatalogue, addBench, addWorker}) {
         add(program, work);
     }
     refuseEmptyArguments(program);

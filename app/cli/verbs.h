@@ -18,6 +18,7 @@ void addCompare(CLI::App& program, Work& work);
 void addReproduce(CLI::App& program, Work& work);
 void addConvert(CLI::App& program, Work& work);
 void addDoctor(CLI::App& program, Work& work);
+void addCatalogue(CLI::App& program, Work& work);
 void addList(CLI::App& program, Work& work);
 void addBench(CLI::App& program, Work& work);
 void addWorker(CLI::App& program, Work& work);

@@ -258,6 +258,19 @@ private:
     ClosedForms forms_;
 };
 
+// Equal ranks in one node whose transfers occupy nothing and take the same time everywhere: what the forms speak of.
+bool plain(const CostTable& costs)
+{
+    const MachineModel& machine = costs.machine;
+    if (machine.ranksPerNode != 0 || machine.transfers != TransferPlace::Nothing || machine.sharedLinks || machine.send != SendMode::Buffered ||
+        !machine.rankScale.empty() || !machine.lateStart.empty() || machine.replicas != 1 || costs.sharding != Sharding::None)
+        return false;
+    if (costs.inside.bytesPerSecond <= 0) return true;
+    for (std::size_t s = 1; s + 1 < costs.stages.size(); ++s) // what the last stage gives out goes nowhere
+        if (costs.stages[s].outputBytes != costs.stages.front().outputBytes) return false;
+    return true;
+}
+
 } // namespace
 
 ClosedForms closedForms(const PipelineSpec& pipeline, const std::optional<FormTimes>& times)
@@ -267,7 +280,7 @@ ClosedForms closedForms(const PipelineSpec& pipeline, const std::optional<FormTi
 
 std::optional<FormTimes> equalTimes(const CostTable& costs, int chunks, int slices)
 {
-    if (costs.stages.empty() || costs.jitter != 0) return std::nullopt;
+    if (costs.stages.empty() || costs.jitter != 0 || !plain(costs)) return std::nullopt;
     const StageCosts& first = costs.stages.front();
     // Rounding to nanoseconds may part stages that are meant to be equal, by one.
     const auto near = [](TimeNs a, TimeNs b) { return std::abs(a - b) <= 1; };

@@ -53,7 +53,8 @@ struct ClosedForms {
 // Without times: free transfers, and the forms that hold whatever a forward and a backward take.
 ClosedForms closedForms(const PipelineSpec& pipeline, const std::optional<FormTimes>& times = {});
 
-// The times of a table whose stages are equal, do not jitter and take no time for an optimizer step; nothing otherwise.
+// The times of a table whose stages are equal, do not jitter and take no time for an optimizer step, on equal ranks whose transfers
+// occupy nothing; nothing otherwise.
 std::optional<FormTimes> equalTimes(const CostTable& costs, int chunks, int slices);
 
 // The micro-batch size that makes a step of B samples shortest when every action costs `fixed` beside its time, for the schedules

@@ -24,6 +24,9 @@ constexpr std::array<SweepFigureInfo, 9> kFigures{{
     {SweepFigure::Efficiency, "efficiency", "efficiency", "speed-up/p", FigureUnit::Share, true},
 }};
 
+// Four digits, and no power of ten where those do not suffice.
+std::string numberText(double value) { return std::abs(value) < 9999.5 ? fmt::format("{:.4g}", value) : fmt::format("{:.0f}", value); }
+
 const std::optional<ClosedForm>* formOf(const SweepPoint& point, SweepFigure figure)
 {
     switch (figure) {
@@ -84,9 +87,9 @@ std::string figureText(SweepFigure figure, double value)
     switch (infoOf(figure).unit) {
     case FigureUnit::Share: return traces::formatPercent(value);
     case FigureUnit::Time: return traces::formatDuration(std::llround(value));
-    case FigureUnit::Number: return fmt::format("{:.4g}", value);
+    case FigureUnit::Number: return numberText(value);
     case FigureUnit::Size: return traces::formatSize(std::llround(value));
-    case FigureUnit::PerSecond: return fmt::format("{:.4g}", value);
+    case FigureUnit::PerSecond: return numberText(value);
     }
     return {};
 }

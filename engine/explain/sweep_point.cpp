@@ -35,16 +35,6 @@ Expected<void> setMicrobatchSize(const SweepRequest& request, long long size, Pl
     return {};
 }
 
-// The plan's schedule replaced, and its shape made one that the family takes.
-Plan withSchedule(Plan plan, const std::string& schedule)
-{
-    if (schedule == "custom") return plan;
-    plan.pipeline.schedule = schedule;
-    plan.pipeline.customSchedule.clear();
-    plan.pipeline.slices = slicesFor(schedule, plan.pipeline.slices);
-    return withShape(std::move(plan), plan.pipeline.ranks, chunksFor(schedule, plan.pipeline.chunks));
-}
-
 Expected<Plan> withValue(const SweepRequest& request, Plan plan, double value)
 {
     const auto whole = static_cast<int>(value);
@@ -135,18 +125,6 @@ Expected<void> scale(const SweepRequest& request, const Plan& base, PointInput& 
 } // namespace
 
 double samplesOf(const Plan& plan) { return plan.model.empty() ? 1 : plan.model.microbatchRows; }
-
-int chunksFor(const std::string& schedule, int chunks)
-{
-    const ScheduleFamily* family = findFamily(schedule);
-    return family ? std::clamp(chunks, family->minChunks, std::max(family->minChunks, family->maxChunks)) : chunks;
-}
-
-int slicesFor(const std::string& schedule, int slices)
-{
-    const ScheduleFamily* family = findFamily(schedule);
-    return family && !family->cutsSequences ? 1 : slices;
-}
 
 Expected<PointInput> pointInput(const SweepRequest& request, const std::string& schedule, double value)
 {

@@ -5,6 +5,7 @@
 //   Expected<PointInput> input = pointInput(request, "1f1b", 8);
 #pragma once
 
+#include "engine/explain/family_shape.h"
 #include "engine/explain/sweep.h"
 
 namespace stagecraft::engine {
@@ -21,9 +22,5 @@ Expected<PointInput> pointInput(const SweepRequest& request, const std::string& 
 
 // Samples of the plan's own micro-batch.
 double samplesOf(const Plan& plan);
-
-// The number of chunks, or of slices, nearest to the plan's that the family takes.
-int chunksFor(const std::string& schedule, int chunks);
-int slicesFor(const std::string& schedule, int slices);
 
 } // namespace stagecraft::engine

@@ -31,7 +31,7 @@ TEST_P(EveryVerb, HasHelpWithAnExample)
 
 INSTANTIATE_TEST_SUITE_P(Help, EveryVerb,
                          testing::Values("simulate", "sweep", "schedule", "validate", "run", "analyze", "compare", "render", "reproduce", "convert", "doctor",
-                                         "list", "bench", "worker"),
+                                         "list", "catalogue", "bench", "worker"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(Help, NamesTheExitCodesAndTheVersion)

@@ -265,6 +265,14 @@ TEST(SweepFiles, HoldEveryPointAndReadBack)
     EXPECT_EQ(readSweep(sweepJson(sized)).value(), sized);
 }
 
+TEST(SweepFigures, AreWrittenWithoutPowersOfTen)
+{
+    EXPECT_EQ(figureText(SweepFigure::Throughput, 10234.4), "10234");
+    EXPECT_EQ(figureText(SweepFigure::Throughput, 242.4242), "242.4");
+    EXPECT_EQ(figureText(SweepFigure::BubbleSpan, 0.375), "37.5 %");
+    EXPECT_EQ(figureText(SweepFigure::StepTime, 33e6), "33 ms");
+}
+
 TEST(SweepFiles, SayWhatIsWrongWithAFileThatIsNoSweep)
 {
     EXPECT_THAT(readSweep("not json").error().message, HasSubstr("no JSON"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/lab/pipeline_section.h"
 
+#include "engine/explain/family_shape.h"
 #include "ui/bridge/text.h"
 #include "ui/lab/form.h"
 #include "ui/lab/schedule_text.h"
@@ -12,6 +13,8 @@
 #include <QVBoxLayout>
 
 namespace stagecraft::ui {
+
+using engine::LegalChange;
 
 PipelineSection::PipelineSection(QWidget* parent)
     : LabSection(parent), schedule_(newCombo()), fromFile_(new QPushButton(tr("From file…"))), idea_(new QLabel),
@@ -140,10 +143,7 @@ void PipelineSection::showPlan()
     problem_->say(verdict_);
     fix_->setVisible(legal_.has_value());
     if (!legal_) return;
-    const QString what = legal_->number == LegalChange::Number::Chunks   ? tr("%1 per rank").arg(counted(legal_->value, "chunk"))
-                         : legal_->number == LegalChange::Number::Ranks ? counted(legal_->value, "rank")
-                         : legal_->number == LegalChange::Number::Slices ? counted(legal_->value, "slice")
-                                                                        : counted(legal_->value, "micro-batch");
+    const QString what = toQt(engine::changeText(*legal_));
     fix_->setText(tr("Use %1").arg(what));
     describe(*fix_, tr("Use %1").arg(what), tr("Changes the one number that keeps the schedule from being built."));
 }
@@ -167,14 +167,7 @@ void PipelineSection::applyFix()
 {
     if (!legal_) return;
     const LegalChange legal = *legal_;
-    choose(tr("nearest possible value"), [&](engine::Plan& plan) {
-        switch (legal.number) {
-        case LegalChange::Number::Chunks: plan = withShape(plan, plan.pipeline.ranks, legal.value); break;
-        case LegalChange::Number::Ranks: plan = withShape(plan, legal.value, plan.pipeline.chunks); break;
-        case LegalChange::Number::Slices: plan.pipeline.slices = legal.value; break;
-        case LegalChange::Number::MicroBatches: plan.pipeline.microbatches = legal.value; break;
-        }
-    });
+    choose(tr("nearest possible value"), [&](engine::Plan& plan) { plan = engine::withChange(plan, legal); });
 }
 
 } // namespace stagecraft::ui

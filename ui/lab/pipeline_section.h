@@ -5,7 +5,7 @@
 #pragma once
 
 #include "ui/lab/lab_section.h"
-#include "ui/lab/nearest_legal.h"
+#include "engine/schedule/nearest_legal.h"
 
 #include <optional>
 
@@ -54,7 +54,7 @@ private:
     QPushButton* fix_;
     std::optional<engine::PipelineSpec> judged_; // what the verdict below is about
     QString verdict_;                            // why the schedule is not possible; empty: it is
-    std::optional<LegalChange> legal_;
+    std::optional<engine::LegalChange> legal_;
 };
 
 } // namespace stagecraft::ui

@@ -1,14 +1,12 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
-#include "ui/lab/nearest_legal.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/schedule/nearest_legal.h"
 
 #include <algorithm>
 
-namespace stagecraft::ui {
+namespace stagecraft::engine {
 namespace {
 
-using engine::ScheduleRequest;
-
-bool possible(const ScheduleRequest& request) { return engine::checkRequest(request).ok(); }
+bool possible(const ScheduleRequest& request) { return checkRequest(request).ok(); }
 
 std::optional<int> nearest(ScheduleRequest request, int ScheduleRequest::*number, int reach)
 {
@@ -27,7 +25,7 @@ std::optional<int> nearest(ScheduleRequest request, int ScheduleRequest::*number
 
 std::optional<LegalChange> nearestLegal(const ScheduleRequest& request)
 {
-    const engine::ScheduleFamily* family = engine::findFamily(request.name);
+    const ScheduleFamily* family = findFamily(request.name);
     if (!family || possible(request)) return std::nullopt;
     ScheduleRequest clamped = request;
     clamped.chunks = std::clamp(request.chunks, family->minChunks, std::max(family->minChunks, family->maxChunks));
@@ -43,4 +41,4 @@ std::optional<LegalChange> nearestLegal(const ScheduleRequest& request)
     return std::nullopt;
 }
 
-} // namespace stagecraft::ui
+} // namespace stagecraft::engine

@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
-#include "ui/lab/nearest_legal.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/schedule/nearest_legal.h"
 
 #include <gtest/gtest.h>
 
-namespace stagecraft::ui {
+namespace stagecraft::engine {
 namespace {
 
 TEST(NearestLegal, HasNothingToSayOfALegalSchedule)
@@ -33,7 +33,7 @@ TEST(NearestLegal, HelpsWithLargeNumbersToo)
     const auto change = nearestLegal({.name = "interleaved", .ranks = 64, .chunks = 16, .microbatches = 4099});
     ASSERT_TRUE(change);
     EXPECT_EQ(change->number, LegalChange::Number::MicroBatches);
-    EXPECT_TRUE(engine::checkRequest({.name = "interleaved", .ranks = 64, .chunks = 16, .microbatches = change->value}).ok());
+    EXPECT_TRUE(checkRequest({.name = "interleaved", .ranks = 64, .chunks = 16, .microbatches = change->value}).ok());
 }
 
 TEST(NearestLegal, DoesNotKnowWhatASchedulesNameMeans)
@@ -42,4 +42,4 @@ TEST(NearestLegal, DoesNotKnowWhatASchedulesNameMeans)
 }
 
 } // namespace
-} // namespace stagecraft::ui
+} // namespace stagecraft::engine

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-License-Identifier: Apache-2.0
 //
 // The smallest change of one number that makes a schedule possible, for a button beside the message that says why it is not.
 //
@@ -9,7 +9,7 @@
 
 #include <optional>
 
-namespace stagecraft::ui {
+namespace stagecraft::engine {
 
 struct LegalChange {
     enum class Number { Chunks, MicroBatches, Ranks, Slices };
@@ -19,6 +19,6 @@ struct LegalChange {
 };
 
 // nullopt where the request is legal, the schedule is unknown, or nothing near helps.
-std::optional<LegalChange> nearestLegal(const engine::ScheduleRequest& request);
+std::optional<LegalChange> nearestLegal(const ScheduleRequest& request);
 
-} // namespace stagecraft::ui
+} // namespace stagecraft::engine

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/explain/survey.h"
+
+#include "engine/explain/family_shape.h"
+#include "engine/schedule/milestones.h"
+#include "engine/schedule/weight_versions.h"
+#include "engine/simulate/simulate.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stagecraft::engine {
+namespace {
+
+using traces::ActionKind;
+
+int weightCopies(const Schedule& schedule)
+{
+    if (schedule.twoDirections()) return 2;
+    if (!schedule.asynchronous()) return 1;
+    int most = 1;
+    for (const StageVersions& stage : weightVersions(schedule)) most = std::max(most, stage.kept);
+    return most;
+}
+
+long long copiesIn(const Schedule& schedule)
+{
+    long long count = 0;
+    for (const std::vector<Action>& list : schedule.order)
+        count += std::ranges::count_if(list, [](const Action& action) { return action.kind() == ActionKind::Offload; });
+    return count;
+}
+
+void fill(SurveyEntry& entry, const Schedule& schedule, const CostTable& costs)
+{
+    for (const traces::RankFigures& rank : entry.figures.ranks) {
+        entry.peakActivations = std::max(entry.peakActivations, rank.peakActivations);
+        entry.peakMemory = std::max(entry.peakMemory, rank.peakMemory);
+    }
+    const HandOffs handOffs = handOffsOf(schedule, costs);
+    entry.handOffs = handOffs.count;
+    entry.sentBytes = handOffs.bytes;
+    entry.copies = copiesIn(schedule);
+    entry.weightCopies = weightCopies(schedule);
+    entry.forms = closedForms(entry.plan.pipeline, equalTimes(costs, entry.plan.pipeline.chunks, entry.plan.pipeline.slices));
+}
+
+} // namespace
+
+HandOffs handOffsOf(const Schedule& schedule, const CostTable& costs)
+{
+    HandOffs sum;
+    const auto send = [&](Flow flow, int from, int to, int boundary) {
+        if (to < 0 || to >= schedule.stages() || schedule.rankOf(flow, Stage{from}) == schedule.rankOf(flow, Stage{to})) return;
+        ++sum.count;
+        sum.bytes += costs.stages[static_cast<std::size_t>(boundary)].outputBytes / schedule.slices;
+    };
+    for (const std::vector<Action>& list : schedule.order)
+        for (const Action& action : list)
+            forEachWork(action, [&](const traces::Work& work) {
+                const int s = work.stage.value;
+                if (work.kind == ActionKind::Forward) send(work.flow, s, s + 1, s);
+                if (work.kind == ActionKind::Backward || work.kind == ActionKind::InputGrad) send(work.flow, s, s - 1, s - 1);
+            });
+    return sum;
+}
+
+SurveyEntry survey(const Plan& plan, const ScheduleFamily& family, const std::stop_token& stop)
+{
+    return survey(withSchedule(plan, family.name), stop);
+}
+
+SurveyEntry survey(Plan plan, const std::stop_token& stop)
+{
+    SurveyEntry entry{.family = findFamily(plan.pipeline.schedule), .plan = std::move(plan), .refusal = {}};
+    const auto refuse = [&](const Error& error) {
+        entry.refusal = error.message;
+        entry.nearest = nearestLegal(requestOf(entry.plan.pipeline));
+        return std::move(entry);
+    };
+    if (Expected<void> sound = checkPlan(entry.plan); !sound.ok()) return refuse(sound.error());
+    const Expected<CostTable> costs = costsOf(entry.plan);
+    if (!costs.ok()) return refuse(costs.error());
+    const Expected<Schedule> schedule = scheduleOf(entry.plan, stop);
+    if (!schedule.ok()) return refuse(schedule.error());
+    Expected<traces::Trace> trace = simulate(schedule.value(), costs.value(), stop);
+    if (!trace.ok()) return refuse(trace.error());
+    Expected<traces::StepFigures> figures = traces::stepFigures(trace.value(), traces::Step{0});
+    if (!figures.ok()) return refuse(figures.error());
+    entry.figures = std::move(figures).value();
+    fill(entry, schedule.value(), costs.value());
+    entry.trace = std::make_shared<const traces::Trace>(std::move(trace).value());
+    return entry;
+}
+
+} // namespace stagecraft::engine
