@@ -26,6 +26,8 @@ PY
 }
 
 "$bin/stagecraft" --plan twelve-layers --theme light --size 1280x800 --screenshot "$out/simulated.png"
+"$bin/stagecraft" --plan twelve-layers --theme light --size 1280x800 --show gallery --screenshot "$out/gallery.png"
+"$bin/stagecraft" --plan twelve-layers --theme dark --size 1280x800 --show curves --screenshot "$out/curves.png"
 plan 4 emulated 4
 "$bin/stagecraft" --plan "$work/gpt-small.plan.json" --theme dark --size 1600x1000 --run --screenshot-at step:2 --screenshot "$out/live.png"
 "$bin/stagecraft" --plan "$work/gpt-small.plan.json" --theme light --size 1600x1000 --run --use-measured --screenshot-at end --screenshot "$out/overlay.png"

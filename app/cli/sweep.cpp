@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/explain/sweep.h"
+#include "app/cli/draw_sweep.h"
 #include "app/cli/overrides.h"
 #include "app/cli/plan_argument.h"
 #include "app/cli/sweep_text.h"
 #include "app/cli/verbs.h"
+#include "engine/explain/sweep_figures.h"
 #include "engine/explain/sweep_files.h"
 #include "traces/base/units.h"
 #include "traces/format/output_file.h"
@@ -31,6 +33,7 @@ struct Options {
     std::string scaling;
     std::string serialShare;
     std::string csv;
+    SweepDrawing drawing;
     bool json = false;
 };
 
@@ -106,6 +109,8 @@ std::string firstReason(const Sweep& sweep)
 
 int sweep(const Options& options)
 {
+    if (!options.drawing.out.empty())
+        if (auto checked = checkDrawing(options.drawing); !checked.ok()) return wrongUse(checked.error());
     const Overrides overrides = forTheSchedules(options.overrides, options.schedules);
     const Expected<engine::Plan> opened = openPlan(options.plan, overrides);
     if (!opened.ok()) return failed(opened.error());
@@ -121,6 +126,8 @@ int sweep(const Options& options)
         return failed(Error{"no point of the sweep can be simulated: " + reason});
     if (!options.csv.empty())
         if (auto saved = traces::writeWholeFile(options.csv, engine::sweepCsv(swept.value())); !saved.ok()) return failed(saved.error());
+    if (!options.drawing.out.empty())
+        if (auto drawn = drawSweep(engine::sweepJson(swept.value()), options.drawing); !drawn.ok()) return failed(drawn.error());
     return print(options.json ? engine::sweepJson(swept.value()) : sweepText(swept.value()));
 }
 
@@ -131,12 +138,19 @@ std::string quantityNames()
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
+std::vector<std::string> figureNames()
+{
+    std::vector<std::string> names;
+    for (const engine::SweepFigureInfo& info : engine::sweepFigures()) names.emplace_back(info.key);
+    return names;
+}
+
 } // namespace
 
 void addSweep(CLI::App& program, Work& work)
 {
     CLI::App& verb = addVerb(program, "sweep", "Vary one quantity of a plan and print the figures of each step, with formulas beside",
-                             "stagecraft-cli sweep --over microbatches=4..64*2 --schedules gpipe,1f1b,zb-h1 --ranks 4\n"
+                             "stagecraft-cli sweep --over microbatches=4..64*2 --schedules gpipe,1f1b,zb-h1 --ranks 4 --out bubble.svg\n"
                              "  stagecraft-cli sweep --over latency=0us..500us+100us --microbatches 8 --csv latency.csv\n"
                              "  stagecraft-cli sweep --over microbatch-size=1..64*2 --batch 64 --fixed-cost 500us\n"
                              "  stagecraft-cli sweep gpt-small --over ranks=1,2,4,8 --scaling strong");
@@ -158,6 +172,12 @@ void addSweep(CLI::App& program, Work& work)
     verb.add_option("--serial-share", options->serialShare, "Share of the work that one rank does alone, of that line; 1/(m v k) unless given")
         ->type_name("5%");
     verb.add_option("--csv", options->csv, "Write the points into this file too, as CSV")->type_name("FILE");
+    verb.add_option("--out", options->drawing.out, "Draw the curves into this file too: .png, .svg or .pdf; needs no display")->type_name("FILE");
+    verb.add_option("--figure", options->drawing.figures, "What the picture shows; a bubble, the step, a peak and the throughput unless given")
+        ->type_name("NAME,...")
+        ->delimiter(',')
+        ->check(CLI::IsMember(figureNames()));
+    verb.add_option("--theme", options->drawing.theme, "Of the picture: light or dark")->check(CLI::IsMember({"light", "dark"}));
     addJsonFlag(verb, options->json);
     addOverrides(verb, options->overrides);
     verb.callback([options, &work] { work = [options] { return sweep(*options); }; });

@@ -2,6 +2,7 @@
 //
 // The desktop program. Here alone the environment is read: whether there is a display.
 #include "app/desktop/options.h"
+#include "app/desktop/plot.h"
 #include "app/desktop/render.h"
 #include "app/desktop/screenshot.h"
 #include "app/desktop/sources.h"
@@ -130,8 +131,10 @@ int runWindow(const WindowCommand& command)
         window.log().problem(ui::toQt(opened.error().message));
     }
     window.show();
+    QWidget* beside = command.show ? &window.explore().present(*command.show) : nullptr;
+    if (picture && beside) beside->resize(command.size);
     std::unique_ptr<Screenshot> screenshot;
-    if (picture) screenshot = std::make_unique<Screenshot>(window, command);
+    if (picture) screenshot = std::make_unique<Screenshot>(window, beside, command);
     if (picture && window.size() != command.size)
         tell("the window cannot be as small as asked for; the picture is " + std::to_string(window.width()) + "x" + std::to_string(window.height()));
     if (command.run) {
@@ -159,7 +162,8 @@ int start(int argc, char** argv)
     }
     const std::unique_ptr<QApplication> application = makeApplication(argc, argv);
     if (window) return runWindow(*window);
-    const traces::Expected<void> drawn = render(std::get<RenderCommand>(command), tell);
+    const auto* curves = std::get_if<PlotCommand>(&command);
+    const traces::Expected<void> drawn = curves ? plot(*curves) : render(std::get<RenderCommand>(command), tell);
     return drawn.ok() ? 0 : fail(ui::toQt(drawn.error().message));
 }
 

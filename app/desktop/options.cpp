@@ -55,7 +55,7 @@ std::string calledName(const char* argument)
     return name == "stagecraft-cli" ? name : "stagecraft";
 }
 
-std::variant<WindowCommand, RenderCommand, Done> readCommandLine(int argc, char** argv)
+std::variant<WindowCommand, RenderCommand, PlotCommand, Done> readCommandLine(int argc, char** argv)
 {
     CLI::App program("Stagecraft: plan a pipeline, simulate it, run it, watch it", calledName(argc > 0 ? argv[0] : nullptr));
     program.set_version_flag("--version", "stagecraft " STAGECRAFT_VERSION);
@@ -68,6 +68,7 @@ std::variant<WindowCommand, RenderCommand, Done> readCommandLine(int argc, char*
     std::string screenshot;
     std::string size = "1280x800";
     std::string at = "end";
+    std::string show;
     bool run = false;
     bool useMeasured = false;
     program.add_option("--plan", plan, "Plan file, or the name of a preset");
@@ -78,7 +79,12 @@ std::variant<WindowCommand, RenderCommand, Done> readCommandLine(int argc, char*
                                                 "a screenshot is written as .png"));
     program.add_option("--size", size, "Size of the window, such as 1280x800")
         ->check(checkedBy([](const std::string& text) { return sizeOf(text).has_value(); }, "write WIDTHxHEIGHT, 320x240 to 16384x16384"));
+    const std::map<std::string, ui::ExploreWindow> beside{
+        {"gallery", ui::ExploreWindow::Gallery}, {"curves", ui::ExploreWindow::Curves}, {"comparison", ui::ExploreWindow::Comparison}};
+    CLI::Option* shows = program.add_option("--show", show, "Open one of the windows beside: gallery, curves or comparison; a screenshot is of that one")
+                             ->check(CLI::IsMember({"gallery", "curves", "comparison"}));
     CLI::Option* runs = program.add_flag("--run", run, "Run the plan at once");
+    runs->excludes(shows);
     program.add_flag("--use-measured", useMeasured, "After the run take its times over as costs and lay the new simulation over it")
         ->needs(runs);
     program.add_option("--screenshot-at", at, "With --run: step:K (in the midst of step K, from 0) or end")
@@ -105,6 +111,27 @@ std::variant<WindowCommand, RenderCommand, Done> readCommandLine(int argc, char*
     render->add_option("--from", from, "Leave out what is before this time, counted from the start of the step, or of all")->check(time);
     render->add_option("--to", to, "Leave out what is after this time")->check(time);
 
+    CLI::App* plot = program.add_subcommand("plot", "Draw the curves of a sweep into a picture; needs no display");
+    plot->footer("Example: stagecraft-cli sweep --over microbatches=1..64*2 --json | stagecraft plot - bubble.svg --figure bubble_makespan");
+    std::map<std::string, engine::SweepFigure> figures;
+    std::vector<std::string> figureKeys;
+    for (const engine::SweepFigureInfo& info : engine::sweepFigures()) {
+        figures.emplace(info.key, info.figure);
+        figureKeys.emplace_back(info.key);
+    }
+    std::string sweep;
+    std::string plotOut;
+    std::string plotTheme;
+    std::vector<std::string> figureNames;
+    PlotCommand curves;
+    plot->add_option("SWEEP", sweep, "File that stagecraft-cli sweep --json wrote; - for standard input")->required();
+    plot->add_option("OUT", plotOut, "Picture to write: .png, .svg or .pdf")->required();
+    plot->add_option("--figure", figureNames, "Draw this figure alone, or several; four of them unless given")
+        ->delimiter(',')
+        ->check(CLI::IsMember(figureKeys));
+    plot->add_option("--theme", plotTheme, "light or dark")->check(CLI::IsMember({"light", "dark"}));
+    plot->add_option("--width", curves.width, "Width of the picture")->check(CLI::Range(400, kMostPixels));
+
     try {
         program.parse(argc, argv);
     } catch (const CLI::ParseError& end) {
@@ -121,7 +148,15 @@ std::variant<WindowCommand, RenderCommand, Done> readCommandLine(int argc, char*
         if (!to.empty()) drawn.to = traces::parseDuration(to).value();
         return drawn;
     }
-    return WindowCommand{ui::toQt(plan), ui::toQt(trace), themeOf(theme), ui::toQt(screenshot), *sizeOf(size), run, useMeasured, *pictureTimeOf(at)};
+    if (plot->parsed()) {
+        curves.sweep = ui::toQt(sweep);
+        curves.out = ui::toQt(plotOut);
+        curves.theme = themeOf(plotTheme);
+        for (const std::string& name : figureNames) curves.figures.push_back(figures.at(name));
+        return curves;
+    }
+    const auto shown = show.empty() ? std::optional<ui::ExploreWindow>() : beside.at(show);
+    return WindowCommand{ui::toQt(plan), ui::toQt(trace), themeOf(theme), ui::toQt(screenshot), *sizeOf(size), shown, run, useMeasured, *pictureTimeOf(at)};
 }
 
 } // namespace stagecraft::desktop

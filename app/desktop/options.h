@@ -3,7 +3,9 @@
 // The command line of the desktop program.
 #pragma once
 
+#include "engine/explain/sweep_figures.h"
 #include "traces/base/units.h"
+#include "ui/explore/explore_windows.h"
 #include "ui/theme/theme.h"
 
 #include <QSize>
@@ -12,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace stagecraft::desktop {
 
@@ -26,6 +29,7 @@ struct WindowCommand {
     std::optional<ui::ThemeKind> theme;
     QString screenshot; // file; empty: the window is shown
     QSize size{1280, 800};
+    std::optional<ui::ExploreWindow> show; // one of the windows beside; a picture is then of that one
     bool run = false;
     bool useMeasured = false; // after the run its times become the plan's costs
     PictureTime at;
@@ -42,6 +46,14 @@ struct RenderCommand {
     std::optional<traces::TimeNs> to;
 };
 
+struct PlotCommand {
+    QString sweep; // file, or "-" for standard input
+    QString out;
+    std::vector<engine::SweepFigure> figures; // empty: the main ones
+    std::optional<ui::ThemeKind> theme;
+    int width = 1200;
+};
+
 // Done: help or version was printed, or the use was wrong; then with the exit code.
 struct Done {
     int exitCode = 0;
@@ -51,6 +63,6 @@ struct Done {
 // own name.
 std::string calledName(const char* argument);
 
-std::variant<WindowCommand, RenderCommand, Done> readCommandLine(int argc, char** argv);
+std::variant<WindowCommand, RenderCommand, PlotCommand, Done> readCommandLine(int argc, char** argv);
 
 } // namespace stagecraft::desktop

@@ -4,6 +4,7 @@
 #include "traces/base/text.h"
 #include "traces/format/output_file.h"
 #include "ui/bridge/text.h"
+#include "ui/explore/explore_windows.h"
 #include "ui/window/main_window.h"
 
 #include <QBuffer>
@@ -14,8 +15,14 @@
 
 namespace stagecraft::desktop {
 
-Screenshot::Screenshot(ui::MainWindow& window, const WindowCommand& command) : window_(window), command_(command)
+Screenshot::Screenshot(ui::MainWindow& window, QWidget* beside, const WindowCommand& command)
+    : window_(window), beside_(beside), command_(command)
 {
+    if (beside_)
+        connect(&window.explore(), &ui::ExploreWindows::settled, this, [this] {
+            settled_ = true;
+            QMetaObject::invokeMethod(this, &Screenshot::check, Qt::QueuedConnection);
+        });
     ui::Workbench& bench = window.workbench();
     // Queued: the panels have drawn what the signal told before the picture is taken.
     connect(&bench.simulation(), &ui::SimulationController::changed, this, &Screenshot::check, Qt::QueuedConnection);
@@ -45,7 +52,7 @@ void Screenshot::check()
 {
     if (done_) return;
     const ui::Workbench& bench = window_.workbench();
-    if (bench.simulation().busy()) return;
+    if (bench.simulation().busy() || (beside_ && !settled_)) return;
     if (!command_.run) {
         take();
         return;
@@ -67,9 +74,9 @@ void Screenshot::take()
     QCoreApplication::processEvents(QEventLoop::ExcludeUserInputEvents);
     QBuffer png;
     png.open(QIODevice::WriteOnly);
-    const QPixmap picture = window_.grab();
+    const QPixmap picture = beside_ ? beside_->grab() : window_.grab();
     // Drawing it asks for bubbles and phases; those of a long step come a little later, and call for another picture.
-    if (window_.workbench().scene().calculating() && !window_.workbench().scene().growing()) {
+    if (!beside_ && window_.workbench().scene().calculating() && !window_.workbench().scene().growing()) {
         done_ = false;
         return;
     }

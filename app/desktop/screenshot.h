@@ -9,6 +9,8 @@
 #include <QObject>
 #include <QString>
 
+class QWidget;
+
 namespace stagecraft::ui {
 class MainWindow;
 }
@@ -18,8 +20,9 @@ namespace stagecraft::desktop {
 class Screenshot : public QObject {
     Q_OBJECT
 public:
-    // The window must outlive it, be shown, and have the run started where one is wanted.
-    Screenshot(ui::MainWindow& window, const WindowCommand& command);
+    // The window must outlive it, be shown, and have the run started where one is wanted. `beside` is the window beside it that the
+    // picture is of, once that has settled; null: the main one.
+    Screenshot(ui::MainWindow& window, QWidget* beside, const WindowCommand& command);
 
 private:
     void check();
@@ -28,6 +31,8 @@ private:
     void fail(const QString& text);
 
     ui::MainWindow& window_;
+    QWidget* beside_;
+    bool settled_ = false; // what is shown beside
     WindowCommand command_;
     QString failure_;
     bool done_ = false;

@@ -66,6 +66,24 @@ TEST(Sweep, TakesAMemoryLimitForTheSchedulesThatPlanByOne)
     EXPECT_EQ(output.exitCode, 0) << output.err;
 }
 
+#if STAGECRAFT_TEST_WITH_UI
+TEST(Sweep, DrawsItsCurves)
+{
+    const traces::test::TemporaryFolder folder;
+    for (const auto& [name, begins] : {std::pair{"a.svg", "<?xml"}, {"b.png", "\x89PNG"}, {"c.pdf", "%PDF"}}) {
+        const std::string file = folder.file(name).string();
+        const Output output = stagecraft({"sweep", "--over", "microbatches=1..16*2", "--schedules", "gpipe,zb-h1", "--out", file});
+        EXPECT_EQ(output.exitCode, 0) << output.err;
+        EXPECT_THAT(traces::test::slurp(file), testing::StartsWith(begins));
+    }
+    const std::string one = folder.file("one.svg").string();
+    EXPECT_EQ(stagecraft({"sweep", "--over", "ranks=1..4", "--figure", "bubble_makespan", "--theme", "dark", "--out", one}).exitCode, 0);
+    const std::string text = traces::test::slurp(one);
+    EXPECT_THAT(text, HasSubstr("bubble of the makespan"));
+    EXPECT_THAT(text, HasSubstr("by formula"));
+}
+#endif
+
 TEST(Sweep, RefusesWhatItCannotVary)
 {
     expectRefusal({"sweep"}, 2, "--over");
@@ -74,6 +92,7 @@ TEST(Sweep, RefusesWhatItCannotVary)
     expectRefusal({"sweep", "--over", "microbatches=1..4", "--schedules", "gpip"}, 2, "no such schedule");
     expectRefusal({"sweep", "--over", "microbatches=1..4", "--batch", "8"}, 2, "--batch is for --over microbatch-size");
     expectRefusal({"sweep", "--over", "microbatches=1..4", "--serial-share", "5%"}, 2, "--scaling strong or weak");
+    expectRefusal({"sweep", "--over", "microbatches=1..4", "--out", "curves.gif"}, 2, "written as .png, .svg or .pdf");
     expectRefusal({"sweep", "--over", "microbatches=1,3", "--schedule", "dualpipe"}, 1, "no point of the sweep can be simulated");
 }
 

@@ -16,6 +16,7 @@
 
 #include <QSize>
 #include <QString>
+#include <QStringList>
 
 #include <functional>
 #include <optional>
@@ -46,6 +47,7 @@ struct ExportOptions {
     TimelineItem selection{};               // with its arrows; of the same sources
     FoldedRanks folded{};
     QString title{};                        // empty: the trace's own
+    std::vector<QStringList> table{};       // below the lanes instead of the line of figures: first row titles, first column names
 };
 
 // The picture as a file that has not taken its name yet: that is commit()'s. Without it nothing is left, and an older file of

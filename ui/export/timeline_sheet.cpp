@@ -23,6 +23,7 @@ constexpr double kTitleHeight = 56;
 constexpr double kLegendHeight = 34;
 constexpr double kFiguresHeight = 24;
 constexpr double kLaneHeight = 34;
+constexpr double kTableRow = 21;
 
 QFont sheetFont()
 {
@@ -46,7 +47,7 @@ TimelineSheet::TimelineSheet(const std::vector<TraceSource>& sources, const Expo
     scene_.analyseAtOnce();
     scene_.setArrangement(options.arrangement);
     scene_.setSources(sources);
-    const double around = 2 * kMargin + kTitleHeight + painter_.rulerHeight() + kLegendHeight + kFiguresHeight;
+    const double around = 2 * kMargin + kTitleHeight + painter_.rulerHeight() + kLegendHeight + figuresHeight();
     LayoutOptions layout;
     if (options.lanes) {
         layout.fitHeight = options.lanes->height;
@@ -153,6 +154,33 @@ QString TimelineSheet::figuresLine() const
            QStringLiteral("peak activations %1 %2").arg(peak, 0, 'g', 4).arg(peak == 1 ? QStringLiteral("micro-batch") : QStringLiteral("micro-batches"));
 }
 
+double TimelineSheet::figuresHeight() const
+{
+    return options_.table.empty() ? kFiguresHeight : kTableRow * static_cast<double>(options_.table.size()) + 8;
+}
+
+void TimelineSheet::paintTable(QPainter& painter, double top) const
+{
+    const Theme& theme = options_.theme;
+    const auto columns = static_cast<double>(std::max<qsizetype>(options_.table.front().size(), 1));
+    const double left = kMargin;
+    const double room = size_.width() - 2 * kMargin;
+    const double names = std::min(230.0, room / columns);
+    const double width = columns > 1 ? std::min(260.0, (room - names) / (columns - 1)) : room;
+    for (std::size_t r = 0; r < options_.table.size(); ++r) {
+        const QStringList& row = options_.table[r];
+        const double y = top + kTableRow * static_cast<double>(r);
+        painter.setFont(r == 0 ? sized(font_, 12, QFont::DemiBold) : font_);
+        for (qsizetype c = 0; c < row.size(); ++c) {
+            const QRectF box = c == 0 ? QRectF(left, y, names - 8, kTableRow) : QRectF(left + names + width * static_cast<double>(c - 1), y, width - 8, kTableRow);
+            painter.setPen(r == 0 || c > 0 ? theme.text : theme.mutedText);
+            painter.drawText(box, (c == 0 ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter, QFontMetricsF(painter.font()).elidedText(row[c], Qt::ElideRight, box.width()));
+        }
+        painter.setPen(theme.line);
+        painter.drawLine(QPointF(left, y + kTableRow), QPointF(left + names + width * (columns - 1) - 8, y + kTableRow));
+    }
+}
+
 void TimelineSheet::paint(QPainter& painter, Surface surface, double deviceRatio)
 {
     const Theme& theme = options_.theme;
@@ -167,7 +195,7 @@ void TimelineSheet::paint(QPainter& painter, Surface surface, double deviceRatio
     painter.setPen(theme.mutedText);
     painter.drawText(QPointF(kMargin, kMargin + 39), QFontMetricsF(painter.font()).elidedText(subtitle(), Qt::ElideRight, room));
 
-    const double below = kLegendHeight + kFiguresHeight + kMargin;
+    const double below = kLegendHeight + figuresHeight() + kMargin;
     const double top = kMargin + kTitleHeight;
     TimelineView view;
     view.area = QRectF(kMargin, top, size_.width() - 2 * kMargin, size_.height() - top - below);
@@ -181,6 +209,7 @@ void TimelineSheet::paint(QPainter& painter, Surface surface, double deviceRatio
 
     const double legendLeft = kMargin + painter_.headerWidth();
     paintLegend(painter, scene_, QRectF(legendLeft, size_.height() - below, size_.width() - kMargin - legendLeft, kLegendHeight), theme, font_);
+    if (!options_.table.empty()) return paintTable(painter, size_.height() - kMargin - figuresHeight());
     painter.setFont(font_);
     painter.setPen(theme.mutedText);
     const QFontMetricsF metrics(font_);

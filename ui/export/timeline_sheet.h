@@ -27,6 +27,8 @@ public:
 private:
     [[nodiscard]] QString subtitle() const;
     [[nodiscard]] QString figuresLine() const;
+    [[nodiscard]] double figuresHeight() const;
+    void paintTable(QPainter& painter, double top) const;
     [[nodiscard]] TimeRange range() const;
     // The finished step that the figures tell: the one asked for, else the one of median length among those in sight.
     [[nodiscard]] const StepPlace* toldStep() const;

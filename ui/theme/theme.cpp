@@ -166,8 +166,8 @@ QStatusBar::item { border: none; }
 QToolBar { border: none; border-bottom: 1px solid %1; spacing: 4px; padding: 3px; }
 QHeaderView::section { background: %2; color: %4; border: none; border-bottom: 1px solid %1; padding: 4px 6px; }
 QScrollArea { border: none; }
-QCheckBox::indicator { width: 12px; height: 12px; border: 1px solid %4; border-radius: 2px; background: %6; }
-QCheckBox::indicator:checked { border-color: %3; background: %3; }
+QCheckBox::indicator, QListView::indicator { width: 12px; height: 12px; border: 1px solid %4; border-radius: 2px; background: %6; }
+QCheckBox::indicator:checked, QListView::indicator:checked { border-color: %3; background: %3; }
 QCheckBox::indicator:focus { border-color: %3; }
 )");
     return sheet.arg(t.line.name(), t.window.name(), t.accent.name(), t.mutedText.name(),

@@ -2,6 +2,7 @@
 #include "ui/window/main_window.h"
 
 #include "ui/bridge/text.h"
+#include "ui/explore/explore_windows.h"
 #include "ui/lab/form.h"
 #include "ui/lab/lab_panel.h"
 #include "ui/lab/run_section.h"
@@ -61,6 +62,7 @@ MainWindow::MainWindow(QSettings& settings, const WindowOptions& options)
 {
     files_ = new FileController(*workbench_, settings_, options.dialogs.value_or(FileDialogs::ofWindow(this)), this);
     actions_ = std::make_unique<WindowActions>(*this, workbench_->document().undoStack());
+    explore_ = new ExploreWindows(*workbench_, options.dialogs.value_or(FileDialogs::ofWindow(this)), *this);
     setObjectName("mainWindow");
 
     runBar_ = new RunBar(*workbench_, *files_, *actions_);
@@ -219,6 +221,9 @@ void MainWindow::connectActions()
     on(actions_->light, [choose] { choose(ThemeKind::Light); });
     on(actions_->dark, [choose] { choose(ThemeKind::Dark); });
     on(actions_->resetLayout, [this] { arrangeDocks(); });
+    on(actions_->gallery, [this] { explore_->showGallery(); });
+    on(actions_->curves, [this] { explore_->showCurves(); });
+    on(actions_->comparison, [this] { explore_->showComparison(); });
     on(actions_->run, [this] { startRun(); });
     on(actions_->pause, [this] {
         RunController& run = workbench_->run();
@@ -356,6 +361,7 @@ void MainWindow::setTheme(ThemeKind kind)
     memory_->setTheme(theme_);
     loss_->setTheme(theme_);
     log_->setTheme(theme_);
+    explore_->setTheme(theme_);
     actions_->setTheme(theme_);
     setWindowIcon(icon(Symbol::Program, theme_));
 }

@@ -34,6 +34,7 @@ class QSplitter;
 
 namespace stagecraft::ui {
 
+class ExploreWindows;
 class FiguresPanel;
 class LabPanel;
 class LogPanel;
@@ -65,6 +66,7 @@ public:
     [[nodiscard]] TimelineWidget& timeline() { return *timeline_; }
     [[nodiscard]] LogPanel& log() { return *log_; }
     [[nodiscard]] FiguresPanel& figures() { return *figures_; }
+    [[nodiscard]] ExploreWindows& explore() { return *explore_; }
     [[nodiscard]] const Theme& theme() const { return theme_; }
 
     void setTheme(ThemeKind kind);
@@ -100,6 +102,7 @@ private:
     std::unique_ptr<Workbench> workbench_;
     FileController* files_ = nullptr;
     std::unique_ptr<WindowActions> actions_;
+    ExploreWindows* explore_ = nullptr;
 
     DockLayout docks_;
     RunBar* runBar_ = nullptr;

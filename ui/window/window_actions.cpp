@@ -111,6 +111,14 @@ WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack)
     }
     resetLayout = add(view, tr("&Reset panels"), {}, tr("Puts all panels back where they were at first."));
 
+    QMenu& explore = *bar.addMenu(tr("E&xplore"));
+    gallery = add(explore, tr("&Gallery of schedules…"), QKeySequence(Qt::CTRL | Qt::Key_G),
+                  tr("Shows every schedule with the plan's ranks and micro-batches, to choose or compare."));
+    curves = add(explore, tr("&Curves…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C),
+                 tr("Plots bubble, step time, memory and throughput against one quantity of the plan."));
+    comparison = add(explore, tr("C&ompare schedules…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_O),
+                     tr("Sets schedules, and the open trace, below each other on one time axis with a table of differences."));
+
     QMenu& runMenu = *bar.addMenu(tr("&Run"));
     run = add(runMenu, tr("&Run"), QKeySequence(Qt::Key_F5), tr("Really trains the plan's model on this schedule."));
     pause = add(runMenu, tr("&Pause"), QKeySequence(Qt::Key_F6), tr("Halts every rank between two actions; nothing is lost."));

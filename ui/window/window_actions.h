@@ -53,6 +53,9 @@ struct WindowActions {
     QAction* zoomOut;
     QAction* back;
     QAction* forward;
+    QAction* gallery;
+    QAction* curves;
+    QAction* comparison;
     QMenu* runsMenu;
     QMenu* panelMenu;
     QAction* light;

@@ -73,6 +73,8 @@ TEST(DesktopOptions, RefuseWhatIsNotAllowedWithExitCode2)
         {"--nonsense"},
         {"render", "hello"},
         {"render", "hello", "out.png", "--width", "10"},
+        {"plot", "sweep.json"},
+        {"plot", "-", "out.png", "--figure", "colour"},
     };
     for (const auto& arguments : wrong) EXPECT_EQ(refused(arguments), 2) << arguments.front() << " " << arguments.back();
 }
