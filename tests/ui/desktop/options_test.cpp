@@ -8,7 +8,7 @@
 namespace stagecraft::desktop {
 namespace {
 
-std::variant<WindowCommand, RenderCommand, Done> read(std::vector<std::string> arguments)
+std::variant<WindowCommand, RenderCommand, PlotCommand, Done> read(std::vector<std::string> arguments)
 {
     std::vector<char*> pointers;
     arguments.insert(arguments.begin(), "stagecraft");
@@ -47,6 +47,21 @@ TEST(DesktopOptions, NamePlanThemeAndPicture)
     EXPECT_EQ(command.at.step, 3);
 }
 
+TEST(DesktopOptions, OpenAWindowBeside)
+{
+    EXPECT_EQ(std::get<WindowCommand>(read({"--show", "curves"})).show, ui::ExploreWindow::Curves);
+    EXPECT_FALSE(std::get<WindowCommand>(read({})).show);
+}
+
+TEST(DesktopOptions, DrawCurves)
+{
+    const auto command = std::get<PlotCommand>(read({"plot", "-", "curves.svg", "--figure", "bubble_span,makespan_ns", "--theme", "dark"}));
+    EXPECT_EQ(command.sweep, "-");
+    EXPECT_EQ(command.out, "curves.svg");
+    EXPECT_EQ(command.figures, (std::vector{engine::SweepFigure::BubbleSpan, engine::SweepFigure::StepTime}));
+    EXPECT_EQ(command.theme, ui::ThemeKind::Dark);
+}
+
 TEST(DesktopOptions, DrawATimeline)
 {
     const auto command = std::get<RenderCommand>(read({"render", "hello", "out.svg", "--theme", "light", "--width", "900"}));
@@ -73,6 +88,8 @@ TEST(DesktopOptions, RefuseWhatIsNotAllowedWithExitCode2)
         {"--nonsense"},
         {"render", "hello"},
         {"render", "hello", "out.png", "--width", "10"},
+        {"--show", "lab"},
+        {"--show", "curves", "--run"},
         {"plot", "sweep.json"},
         {"plot", "-", "out.png", "--figure", "colour"},
     };
