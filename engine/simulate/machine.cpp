@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/simulate/machine.h"
 
+#include "engine/schedule/batch.h"
 #include "engine/schedule/lower.h"
 #include "engine/simulate/action_time.h"
 
@@ -104,7 +105,7 @@ void Machine::advance(std::size_t r, TimeNs now)
 bool Machine::tryNext(std::size_t r, TimeNs now)
 {
     RankState& rank = ranks_[r];
-    if (rank.running || rank.posted || rank.finished || rank.step == steps_) return false;
+    if (rank.running || rank.open != 0 || rank.finished || rank.step == steps_) return false;
     if (rank.position == schedule_.order[r].size()) {
         rank.finished = true;
         updateWhenReady(r, now);
@@ -112,8 +113,12 @@ bool Machine::tryNext(std::size_t r, TimeNs now)
     }
     const Action& action = schedule_.order[r][rank.position];
     if (traces::isCompute(action.kind())) return tryCompute(r, action);
+    if (meets_ && traces::isTransfer(action.kind())) {
+        post(r, now);
+        return false;
+    }
     if (sends(action.kind())) return trySend(r, action, now);
-    if (receives(action.kind())) return tryReceive(r, action, now);
+    if (receives(action.kind())) return tryReceive(r, action);
     beside(r, action);
     ++rank.position;
     return true;
@@ -201,37 +206,18 @@ bool Machine::trySend(std::size_t r, const Action& action, TimeNs now)
 {
     RankState& rank = ranks_[r];
     const Work work = handedOver(action.work);
-    const Message message = *messageOf(work);
-    if (meets_) {
-        const RankState& other = ranks_[index(message.to)];
-        const bool there = other.posted && other.step == rank.step &&
-                           receives(schedule_.order[index(message.to)][other.position].kind()) &&
-                           handedOver(schedule_.order[index(message.to)][other.position].work) == work;
-        if (there) meet(r, index(message.to), work, std::max(now, rank.clock));
-        else rank.posted = true;
-        return false;
-    }
-    const Interval way = launch(r, work, message, rank.clock);
+    const Interval way = launch(r, work, *messageOf(work), rank.clock);
     if (occupies_) occupy(r, rank.clock, way.end);
     else ++rank.position;
     wake(r, work, now);
     return !occupies_;
 }
 
-bool Machine::tryReceive(std::size_t r, const Action& action, TimeNs now)
+bool Machine::tryReceive(std::size_t r, const Action& action)
 {
     RankState& rank = ranks_[r];
     const Work work = handedOver(action.work);
     Made& what = made(rank.step, work);
-    if (meets_) {
-        const std::size_t sender = index(shape_.rank(work.flow, work.stage));
-        const RankState& other = ranks_[sender];
-        const bool there = other.posted && other.step == rank.step && sends(schedule_.order[sender][other.position].kind()) &&
-                           handedOver(schedule_.order[sender][other.position].work) == work;
-        if (there) meet(sender, r, work, std::max(now, rank.clock));
-        else rank.posted = true;
-        return false;
-    }
     if (occupies_ && what.arrived == kNever) {
         rank.blockedOn = slotOf(work);
         return false;
@@ -245,23 +231,62 @@ bool Machine::tryReceive(std::size_t r, const Action& action, TimeNs now)
     return true;
 }
 
-// Both sides of a hand-off are there.
-void Machine::meet(std::size_t sender, std::size_t receiver, const Work& work, TimeNs now)
+void Machine::post(std::size_t r, TimeNs now)
 {
-    const Interval way = launch(sender, work, *messageOf(work), now);
-    made(ranks_[sender].step, work).received = true;
-    for (const std::size_t r : {sender, receiver}) {
-        RankState& rank = ranks_[r];
-        rank.posted = false;
-        occupy(r, rank.clock, occupies_ ? way.end : now);
+    RankState& rank = ranks_[r];
+    const std::vector<Action>& list = schedule_.order[r];
+    const std::size_t end = batchEnd(list, rank.position);
+    const TimeNs at = std::max(now, rank.clock);
+    rank.open = static_cast<std::uint32_t>((1ULL << (end - rank.position)) - 1);
+    rank.met = rank.clock;
+    for (std::size_t position = rank.position; position < end; ++position) {
+        const std::optional<std::size_t> other = counterpart(r, position);
+        if (!other) continue;
+        const Work work = handedOver(list[position].work);
+        const Message message = *messageOf(work);
+        const bool gives = sends(list[position].kind());
+        const std::size_t sender = index(message.from);
+        const Interval way = launch(sender, work, message, at);
+        made(rank.step, work).received = true;
+        meet(r, position, occupies_ ? way.end : at);
+        meet(gives ? index(message.to) : sender, *other, occupies_ ? way.end : at);
     }
+}
+
+std::optional<std::size_t> Machine::counterpart(std::size_t r, std::size_t position) const
+{
+    const Action& action = schedule_.order[r][position];
+    const Work work = handedOver(action.work);
+    const bool gives = sends(action.kind());
+    const Message message = *messageOf(work);
+    const std::size_t peer = index(gives ? message.to : message.from);
+    const RankState& other = ranks_[peer];
+    if (other.step != ranks_[r].step) return std::nullopt;
+    for (std::uint32_t place = 0; (other.open >> place) != 0; ++place) {
+        const Action& its = schedule_.order[peer][other.position + place];
+        if ((other.open >> place & 1U) != 0 && sends(its.kind()) != gives && handedOver(its.work) == work) return other.position + place;
+    }
+    return std::nullopt;
+}
+
+// The other side of the transfer is there; the rank goes on when all that it posted are met.
+void Machine::meet(std::size_t r, std::size_t position, TimeNs until)
+{
+    RankState& rank = ranks_[r];
+    rank.open &= ~(1U << (position - rank.position));
+    if (until >= rank.met) rank.metLast = position;
+    rank.met = std::max(rank.met, until);
+    if (rank.open == 0) occupy(r, rank.clock, rank.met);
 }
 
 void Machine::complete(std::size_t r)
 {
     RankState& rank = ranks_[r];
     rank.running = false;
-    const Action& action = schedule_.order[r][rank.position++];
+    const std::vector<Action>& list = schedule_.order[r];
+    const bool posted = meets_ && traces::isTransfer(list[rank.position].kind());
+    const Action& action = list[posted ? rank.metLast : rank.position]; // of several that waited as one, the one that took longest
+    rank.position = posted ? batchEnd(list, rank.position) : rank.position + 1;
     const Interval span{rank.began, rank.clock};
     const bool computes = traces::isCompute(action.kind());
     if (computes || span.end > span.begin) {

@@ -6,7 +6,8 @@
 //
 // What runs where:
 //   F B I W OVERLAP RECOMPUTE OPTIMIZER   occupy their rank
-//   SEND, RECV                            nothing, the sender's copy lane or both ranks, by TransferPlace and SendMode
+//   SEND, RECV                            nothing, the sender's copy lane or both ranks, by TransferPlace and SendMode; where
+//                                         sends wait, those that are posted together (batch.h) wait as one
 //   OFFLOAD, RELOAD                       the rank's copy lane of that direction; the action that needs the RELOAD waits for it
 //   UNSHARD, REDUCE_GRAD, all-reduce      the rank's lane of collectives; what uses the weights waits for the UNSHARD, the
 //                                         optimizer for the reduction
@@ -62,7 +63,10 @@ private:
         TimeNs clock = 0;                 // free from then on
         TimeNs began = 0;                 // the action that runs
         bool running = false;
-        bool posted = false;   // its SEND or RECV waits for the other side
+        // Of the transfers that it has posted together, a bit for each that waits for the other side. When the last was met, and which.
+        std::uint32_t open = 0;
+        TimeNs met = 0;
+        std::size_t metLast = 0;
         bool finished = false; // its list, and waits for its update
         TimeNs offloadFree = 0;
         TimeNs reloadFree = 0;
@@ -99,8 +103,10 @@ private:
     bool tryNext(std::size_t r, TimeNs now); // false when the rank waits or runs
     bool tryCompute(std::size_t r, const Action& action);
     bool trySend(std::size_t r, const Action& action, TimeNs now);
-    bool tryReceive(std::size_t r, const Action& action, TimeNs now);
-    void meet(std::size_t sender, std::size_t receiver, const traces::Work& made, TimeNs now);
+    bool tryReceive(std::size_t r, const Action& action);
+    void post(std::size_t r, TimeNs now); // the transfers at the rank's position, where sends wait for their receipts
+    [[nodiscard]] std::optional<std::size_t> counterpart(std::size_t r, std::size_t position) const; // posted by the other side, its position
+    void meet(std::size_t r, std::size_t position, TimeNs until);
     void beside(std::size_t r, const Action& action); // copies and collectives
     void occupy(std::size_t r, TimeNs begin, TimeNs end);
     void complete(std::size_t r);

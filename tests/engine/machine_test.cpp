@@ -367,6 +367,30 @@ TEST(Machine, WaitsForTheOtherSideInARendezvous)
     EXPECT_EQ(idleBy(figuresIn(trace), 0, traces::GapCause::WaitForStage), 2 * kSlot); // for 1B0 from 2 to 3, for 1B1 from 4 to 5
 }
 
+// Megatron-LM's fused pairs: each rank is in its send and its receipt at once, so 1F1B takes the time that it takes with buffers.
+TEST(Machine, WaitsForTransfersThatArePostedTogetherAsOne)
+{
+    engine::CostTable costs = slotCosts(2, kSlot, 2 * kSlot);
+    costs.machine.send = SendMode::Rendezvous;
+    const engine::Schedule fused = engine::lowerCommunication(made("1f1b", 2, 3), engine::LoweringRule::Megatron).value();
+    const traces::Trace trace = simulated(fused, costs);
+    // by hand: rank 1 is in (1SEND_B0;1RECV_F1) from 4 on, rank 0 in (0SEND_F1;0RECV_B0) from 2 on
+    EXPECT_EQ(endOf(trace, "0B0"), 6 * kSlot);
+    EXPECT_EQ(endOf(trace, "1B1"), 7 * kSlot);
+    EXPECT_EQ(endOf(trace, "0B2"), 12 * kSlot);
+    for (int p = 2; p <= 5; ++p)
+        for (const int chunks : {1, 2}) {
+            const engine::Schedule plain = made(chunks == 1 ? "1f1b" : "interleaved", p, 2 * p, chunks);
+            for (const engine::LoweringRule rule : engine::kLoweringRules) {
+                const engine::Schedule lowered = engine::lowerCommunication(plain, rule).value();
+                engine::CostTable table = slotCosts(plain.stages(), kSlot, 2 * kSlot, kSlot / 2);
+                table.machine.send = SendMode::Rendezvous;
+                EXPECT_EQ(engine::simulate(lowered, table).ok(), engine::validate(lowered, {.send = SendMode::Rendezvous}).legal())
+                    << p << " " << chunks << " " << engine::loweringRuleName(rule);
+            }
+        }
+}
+
 TEST(Machine, RefusesAChannelWhoseMessagesAreTakenInAnotherOrder)
 {
     const engine::Schedule schedule =
