@@ -222,6 +222,11 @@ Expected<void> applyPlanning(Plan& plan, const Overrides& given)
         if (!size.ok()) return size.error();
         plan.pipeline.group = static_cast<int>(size.value());
     }
+    if (given.sharding) {
+        const std::optional<engine::Sharding> sharding = engine::shardingOf(*given.sharding);
+        if (!sharding) return Error{fmt::format("--sharding {}: not known; none, zero1, zero2 or zero3", *given.sharding)};
+        plan.pipeline.sharding = *sharding;
+    }
     return take("--memory-limit", given.memoryLimit, plan.pipeline.memoryLimit, traces::parseSize);
 }
 
@@ -278,6 +283,9 @@ void addOverrides(CLI::App& verb, Overrides& given)
     option("--slices", given.slices, "K", "Slices of each sequence; seq1f1b takes any number, the others 1");
     option("--group", given.group, "G", "Micro-batches of a group, for interleaved (through a chunk before the next; 0: PyTorch's rule) and pipedream-2bw (of an "
            "update; 0: as many as ranks)");
+    option("--sharding", given.sharding, "none|zero1|zero2|zero3",
+           "What replicas of the pipeline divide: optimizer state, gradients too, weights too (FSDP). The last two add REDUCE_GRAD, UNSHARD "
+           "and RESHARD actions");
     option("--memory-limit", given.memoryLimit, "X",
            "Bound on the activations of a rank, for schedules that plan by it (zb-auto, zb-v-auto)");
     option("--send", given.send, "buffered|rendezvous", "How sends behave; buffered, see validate for the other");

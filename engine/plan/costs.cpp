@@ -252,6 +252,7 @@ Expected<CostTable> costsOf(const Plan& plan)
     if (Expected<void> added = addSizes(plan, known, table); !added.ok()) return added.error();
     if (Expected<void> transfer = addTransfer(plan, known, table); !transfer.ok()) return transfer.error();
     cutIntoSlices(plan.pipeline.slices, table);
+    table.sharding = plan.pipeline.sharding;
     table.jitter = plan.costs.jitter;
     table.seed = plan.costs.seed;
     return table;

@@ -2,6 +2,7 @@
 #include "engine/plan/plan.h"
 
 #include "engine/plan/plan_words.h"
+#include "engine/schedule/shard.h"
 #include "engine/schedule/validate.h"
 #include "traces/base/text.h"
 
@@ -36,13 +37,23 @@ Expected<ScheduleRequest> judgedRequest(const Plan& plan, CostTable& costs)
     return request;
 }
 
+// Whether the level of sharding can have actions in the schedule.
+Expected<void> checkSharding(const PipelineSpec& pipeline, bool asynchronous)
+{
+    if (!asynchronous || pipeline.sharding < Sharding::Zero2) return {};
+    return Error{fmt::format("pipeline.sharding: schedule {} updates its weights within a step, and gradients that are divided are reduced "
+                             "once a step; use \"none\" or \"zero1\"",
+                             pipeline.schedule)};
+}
+
 // Without making a schedule that a generator knows how to make: a plan is checked at every key.
 Expected<void> checkSchedule(const Plan& plan)
 {
     if (plan.pipeline.schedule != "custom") {
         CostTable costs;
         const Expected<ScheduleRequest> request = judgedRequest(plan, costs);
-        return request.ok() ? Expected<void>{} : Expected<void>{request.error()};
+        if (!request.ok()) return request.error();
+        return checkSharding(plan.pipeline, findFamily(request.value().name)->asynchronous);
     }
     Expected<Schedule> schedule = scheduleOf(plan);
     return schedule.ok() ? Expected<void>{} : Expected<void>{schedule.error()};
@@ -79,7 +90,11 @@ Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop)
         Expected<ScheduleRequest> request = judgedRequest(plan, costs);
         if (!request.ok()) return request.error();
         request.value().stop = stop;
-        return generate(request.value());
+        if (Expected<void> possible = checkSharding(pipeline, findFamily(request.value().name)->asynchronous); !possible.ok())
+            return possible.error();
+        Expected<Schedule> made = generate(request.value());
+        if (!made.ok()) return made;
+        return shard(std::move(made).value(), pipeline.sharding);
     }
     Expected<Schedule> parsed = parseSchedule(pipeline.customSchedule);
     if (!parsed.ok()) return parsed.error().in("pipeline.custom_schedule");
@@ -95,7 +110,8 @@ Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop)
     if (schedule.slices != pipeline.slices) return differs("slices", pipeline.slices, schedule.slices);
     const ValidationReport report = validate(schedule);
     if (!report.errors.empty()) return Error{report.errors.front().message}.in("pipeline.custom_schedule");
-    return parsed;
+    if (Expected<void> possible = checkSharding(pipeline, schedule.asynchronous()); !possible.ok()) return possible.error();
+    return shard(std::move(parsed).value(), pipeline.sharding);
 }
 
 Expected<Partition> partitionOf(const Plan& plan)

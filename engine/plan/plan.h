@@ -30,6 +30,7 @@ struct PipelineSpec {
     Bytes memoryLimit = 0; // of the activations of a rank
     int group = 0;         // micro-batches that go through a chunk before the next, or of an update
     int slices = 1; // of a sequence, for schedules that cut them
+    Sharding sharding = Sharding::None; // what replicas divide: adds actions to the schedule (engine/schedule/shard.h)
 
     bool operator==(const PipelineSpec&) const = default;
 };

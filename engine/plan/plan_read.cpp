@@ -89,6 +89,7 @@ Expected<void> readPipeline(const Json& json, PipelineSpec& pipeline)
     object.integer("microbatches", pipeline.microbatches, 1, static_cast<int>(kMaxActions / 2));
     object.integer("slices", pipeline.slices, 1, kMaxSlices);
     object.integer("group", pipeline.group, 0, static_cast<int>(kMaxActions / 2));
+    object.choice("sharding", pipeline.sharding, choices(kShardingWords));
     object.parsed("memory_limit", pipeline.memoryLimit, &traces::parseSize);
     object.text("custom_schedule", pipeline.customSchedule);
     if (pipeline.schedule != "custom" && findFamily(pipeline.schedule) == nullptr) {

@@ -18,6 +18,11 @@ inline constexpr std::array<Word<Activation>, 3> kActivationWords{
     {{"none", Activation::None}, {"relu", Activation::Relu}, {"gelu", Activation::Gelu}}};
 inline constexpr std::array<Word<Loss>, 2> kLossWords{
     {{"mse", Loss::MeanSquaredError}, {"cross_entropy", Loss::CrossEntropy}}};
+inline constexpr std::array<Word<Sharding>, 4> kShardingWords{
+    {{shardingName(Sharding::None), Sharding::None},
+     {shardingName(Sharding::Zero1), Sharding::Zero1},
+     {shardingName(Sharding::Zero2), Sharding::Zero2},
+     {shardingName(Sharding::Zero3), Sharding::Zero3}}};
 inline constexpr std::array<Word<CostSource>, 3> kCostSourceWords{
     {{"assumed", CostSource::Assumed}, {"model", CostSource::Model}, {"measured", CostSource::Measured}}};
 inline constexpr std::array<Word<RunMode>, 2> kRunModeWords{{{"threads", RunMode::Threads}, {"emulated", RunMode::Emulated}}};

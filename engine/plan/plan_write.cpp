@@ -122,6 +122,7 @@ std::string writePlan(const Plan& plan)
     if (plan.pipeline.slices != 1) pipeline["slices"] = plan.pipeline.slices;
     if (plan.pipeline.group != 0) pipeline["group"] = plan.pipeline.group;
     if (plan.pipeline.memoryLimit != 0) pipeline["memory_limit"] = traces::exactSize(plan.pipeline.memoryLimit);
+    if (plan.pipeline.sharding != Sharding::None) pipeline["sharding"] = wordOf(kShardingWords, plan.pipeline.sharding);
     if (!plan.pipeline.customSchedule.empty()) pipeline["custom_schedule"] = plan.pipeline.customSchedule;
     json["pipeline"] = std::move(pipeline);
     json["costs"] = costsJson(plan.costs);

@@ -45,6 +45,14 @@ TEST(Schedule, PutsTransfersInTheOrderAskedFor)
     EXPECT_EQ(stagecraft({"simulate", "--schedule", folder.file("fused")}).exitCode, 0);
 }
 
+TEST(Schedule, GathersWeightsThatReplicasDivide)
+{
+    EXPECT_EQ(stagecraft({"schedule", "--schedule", "1f1b", "--ranks", "2", "--microbatches", "1", "--sharding", "zero3"}).out,
+              "0UNSHARD,0F0,0B0,0REDUCE_GRAD,0RESHARD\n1UNSHARD,1F0,1B0,1REDUCE_GRAD,1RESHARD\n");
+    EXPECT_EQ(stagecraft({"schedule", "--schedule", "1f1b", "--ranks", "2", "--microbatches", "1", "--sharding", "zero2", "--comms"}).out,
+              "0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD\n1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD\n");
+}
+
 TEST(Schedule, PrintsAndReadsDeepSpeedsLists)
 {
     const TemporaryFolder folder;

@@ -84,6 +84,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"simulate", "/dev/zero"}, 1, "/dev/zero: it is longer than 256 MiB"},
         Wrong{{"simulate", "--trace", "trace.xml"}, 2, ".strace .json .json.gz .csv"},
         Wrong{{"simulate", "--trace", "/nowhere/trace.json"}, 2, "make it first"}, Wrong{{"validate"}, 2, "FILE"},
+        Wrong{{"schedule", "--sharding", "some"}, 2, "none, zero1, zero2 or zero3"},
+        Wrong{{"schedule", "--schedule", "pipedream", "--sharding", "zero3"}, 1, "updates its weights within a step"},
         Wrong{{"schedule", "--order", "random"}, 2, "pytorch, megatron or deferred"},
         Wrong{{"schedule", "--schedule", "zb-h1", "--order", "megatron"}, 1, "Megatron-LM has no exchanges for it"},
         Wrong{{"schedule", "--form", "morse"}, 2, "pytorch or deepspeed"},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/plan/plan_json.h"
+#include "engine/schedule/shard.h"
 #include "engine/simulate/simulate.h"
 #include "traces/analysis/figures.h"
 
@@ -75,6 +76,7 @@ TEST(PlanJson, KeepsEveryValue)
     plan.partition = {1, 1, 1, 1};
     plan.pipeline = {"interleaved", 2, 2, 4, ""};
     plan.pipeline.group = 4;
+    plan.pipeline.sharding = Sharding::Zero3;
     plan.pipeline.memoryLimit = 12'345; // waits for a schedule that plans by it
     plan.costs.source = CostSource::Measured;
     plan.costs.inputGrad = 5;
@@ -233,6 +235,26 @@ TEST(PlanSchedule, GoesInGroupsOfThePlansSize)
     plan.pipeline.schedule = "looped-bfs"; // does not go by it
     EXPECT_TRUE(checkPlan(plan).ok());
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"pipeline":{"group":-1}})"), HasSubstr("pipeline.group: -1 is not allowed"));
+}
+
+TEST(PlanSchedule, DividesWhatThePlanSays)
+{
+    Plan plan;
+    plan.pipeline = {"looped-bfs", 2, 2, 4, ""};
+    const Schedule plain = scheduleOf(plan).value();
+    plan.pipeline.sharding = Sharding::Zero1; // costs alone
+    EXPECT_EQ(scheduleOf(plan).value(), plain);
+    EXPECT_EQ(costsOf(plan).value().sharding, Sharding::Zero1);
+    plan.pipeline.sharding = Sharding::Zero3;
+    EXPECT_EQ(scheduleOf(plan).value(), shard(plain, Sharding::Zero3));
+    EXPECT_TRUE(simulate(scheduleOf(plan).value(), costsOf(plan).value()).ok());
+    Plan custom = withCustomSchedule(plan, "0F0,0B0\n1F0,1B0\n").value();
+    EXPECT_EQ(toText(scheduleOf(custom).value()), "0UNSHARD,0F0,0B0,0REDUCE_GRAD,0RESHARD\n1UNSHARD,1F0,1B0,1REDUCE_GRAD,1RESHARD\n");
+    plan.pipeline = {"pipedream", 2, 1, 4, ""};
+    plan.pipeline.sharding = Sharding::Zero2;
+    EXPECT_THAT(checkPlan(plan).error().message, HasSubstr("schedule pipedream updates its weights within a step"));
+    EXPECT_FALSE(scheduleOf(plan).ok());
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"pipeline":{"sharding":"zero4"}})"), HasSubstr("\"zero4\" is not allowed"));
 }
 
 TEST(PlanFile, NamesTheFileOfAnError)
