@@ -71,6 +71,7 @@ private:
         double busy = 0;
         std::string bubble;    // empty: 1 − work/makespan
         std::string overIdeal; // empty: makespan/work − 1
+        bool spans = true;     // some rank begins first and ends last, so that the span's figures are the makespan's
     };
 
     void add(const Step& step)
@@ -81,6 +82,9 @@ private:
         if (!own && !timed_) return;
         forms_.bubbleMakespan = {own ? step.bubble : "1 − " + step.work + "/(" + step.makespan + ")", 1 - step.busy / step.value};
         forms_.bubbleOverIdeal = {own ? step.overIdeal : "(" + step.makespan + ")/(" + step.work + ") − 1", step.value / step.busy - 1};
+        if (!step.spans) return;
+        forms_.span = forms_.makespan;
+        forms_.bubbleSpan = forms_.bubbleMakespan;
     }
 
     void addSpan(std::string text, double value, std::string bubble, double busy)
@@ -177,7 +181,7 @@ private:
         const double busy = m_ * splitWork();
         const std::string span = "m·(F+I+W)+(p−1)(F+I−2W)" + plus("2(p−1)");
         addSpan(span, busy + (p_ - 1) * (F + I - 2 * W) + 2 * (p_ - 1) * c, unitTimes() ? "0" : "1 − m·(F+I+W)/(" + span + ")", busy);
-        if (unitTimes()) add({"m·(F+I+W)+(p−1)·F", busy + (p_ - 1) * F, "m·(F+I+W)", busy, "(p−1)/(3m+p−1)", "(p−1)/(3m)"});
+        if (unitTimes()) add({"m·(F+I+W)+(p−1)·F", busy + (p_ - 1) * F, "m·(F+I+W)", busy, "(p−1)/(3m+p−1)", "(p−1)/(3m)", false});
     }
 
     void interleavedZb()
@@ -197,7 +201,7 @@ private:
         peak("p", p_);
         if (!unitTimes()) return;
         const double busy = m_ * splitWork();
-        add({"m·(F+I+W)+(p−1)·F/2", busy + (p_ - 1) * times_.forward / 2, "m·(F+I+W)", busy, "(p−1)/(6m+p−1)", "(p−1)/(6m)"});
+        add({"m·(F+I+W)+(p−1)·F/2", busy + (p_ - 1) * times_.forward / 2, "m·(F+I+W)", busy, "(p−1)/(6m+p−1)", "(p−1)/(6m)", false});
         addSpan("m·(F+I+W)", busy, "0", busy);
     }
 
@@ -248,7 +252,8 @@ private:
     void forwardOnly()
     {
         const double F = times_.forward;
-        add({"(m+p−1)·F" + plus("(p−1)"), (m_ + p_ - 1) * F + (p_ - 1) * times_.transfer, "m·F", m_ * F, "(p−1)/(m+p−1)", "(p−1)/m"});
+        add({"(m+p−1)·F" + plus("(p−1)"), (m_ + p_ - 1) * F + (p_ - 1) * times_.transfer, "m·F", m_ * F, "(p−1)/(m+p−1)", "(p−1)/m", false});
+        if (timed_ && free()) addSpan("m·F", m_ * F, "0", m_ * F); // every rank works from its first forward on
     }
 
     FormTimes times_;

@@ -245,13 +245,13 @@ TEST(SweepFiles, HoldEveryPointAndReadBack)
     const Sweep sweep = swept(request);
     EXPECT_EQ(sweepCsv(sweep),
               "schedule,microbatches,bubble_makespan,bubble_span,bubble_over_ideal,makespan_ns,peak_activations,peak_memory_bytes,"
-              "throughput_per_s,span_ns,work_ns,formula_bubble_makespan,formula_bubble_over_ideal,formula_makespan_ns,"
+              "throughput_per_s,span_ns,work_ns,formula_bubble_makespan,formula_bubble_span,formula_bubble_over_ideal,formula_makespan_ns,"
               "formula_peak_activations,formula_throughput_per_s\r\n"
-              "1f1b,8,0.2727272727272727,0.2727272727272727,0.375,33000000,4,0,242.42424242424244,33000000,24000000,0.2727272727272727,"
+              "1f1b,8,0.2727272727272727,0.2727272727272727,0.375,33000000,4,0,242.42424242424244,33000000,24000000,0.2727272727272727,0.2727272727272727,"
               "0.375,33000000,4,242.42424242424244\r\n"
-              "1f1b,9,0.25,0.25,0.33333333333333326,36000000,4,0,250,36000000,27000000,0.25,0.33333333333333326,36000000,4,250\r\n"
+              "1f1b,9,0.25,0.25,0.33333333333333326,36000000,4,0,250,36000000,27000000,0.25,0.25,0.33333333333333326,36000000,4,250\r\n"
               "interleaved,8,0.1578947368421053,0.1578947368421053,0.1875,28500000,5.5,0,280.70175438596493,28500000,24000000,"
-              "0.1578947368421053,0.1875,28500000,5.5,280.70175438596493\r\n");
+              "0.1578947368421053,0.1578947368421053,0.1875,28500000,5.5,280.70175438596493\r\n");
     const Expected<Sweep> again = readSweep(sweepJson(sweep));
     ASSERT_TRUE(again.ok()) << again.error().message;
     EXPECT_EQ(again.value(), sweep);
