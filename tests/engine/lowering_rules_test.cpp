@@ -110,6 +110,26 @@ TEST(SendSemantics, FusedPairsKeepMegatronsOrderFromDeadlock)
                                                                                 waiting(1, 3, "1SEND_B0", "0RECV_B0", 0)));
 }
 
+// Both sides of a transfer are put into their lists at one moment, so there is an order of time in which all of them meet.
+TEST(SendSemantics, PyTorchsOrderNeverDeadlocks)
+{
+    for (const engine::ScheduleFamily& family : engine::scheduleFamilies())
+        for (const int p : {2, 4})
+            for (const SendMode send : engine::kSendModes)
+                EXPECT_TRUE(deadlockOf(lowered(made(family.name, p, 8, family.minChunks), LoweringRule::PyTorch), send).empty())
+                    << family.name << " p=" << p << " " << engine::sendModeName(send);
+}
+
+// In a V a rank sends its neighbour activations of one chunk and gradients of the other; taken when they are needed, not when they were
+// sent, they cross on one channel.
+TEST(SendSemantics, DeferredReceiptsOfAVCrossOnOneChannel)
+{
+    const engine::Schedule schedule = lowered(made("zb-v", 4, 8, 2), LoweringRule::Deferred);
+    EXPECT_TRUE(deadlockOf(schedule, SendMode::Buffered).empty());
+    EXPECT_FALSE(deadlockOf(schedule, SendMode::Channel).empty());
+    EXPECT_TRUE(deadlockOf(lowered(made("1f1b", 4, 8), LoweringRule::Deferred), SendMode::Channel).empty());
+}
+
 // Groups larger than p: the first rank takes activations earlier than it needs them.
 TEST(SendSemantics, LargerGroupsMeetAsWell)
 {
