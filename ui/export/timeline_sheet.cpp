@@ -120,13 +120,16 @@ QString TimelineSheet::title() const
 QString TimelineSheet::subtitle() const
 {
     QStringList parts;
+    bool oneSchedule = true; // of several, each row of ranks has its own above it
     const traces::TraceInfo& info = scene_.trace(scene_.reference()).info;
     for (int source = 0; source < scene_.sourceCount(); ++source) {
         const auto label = traces::labelText(scene_.trace(source).info.label);
         parts << QString::fromUtf8(label.data(), static_cast<qsizetype>(label.size()));
+        oneSchedule = oneSchedule && scene_.trace(source).info.schedule == info.schedule;
     }
+    parts.removeDuplicates();
     QStringList words{parts.join(QStringLiteral(" and "))};
-    if (!info.schedule.empty()) words << QString::fromStdString(info.schedule);
+    if (oneSchedule && !info.schedule.empty()) words << QString::fromStdString(info.schedule);
     if (info.ranks > 0) words << counted(info.ranks, "rank");
     if (info.chunks > 1) words << counted(info.chunks, "chunk");
     if (info.microbatches > 0) words << counted(info.microbatches, "micro-batch");

@@ -116,6 +116,7 @@ TEST_F(ComparisonWindowTest, ExportsTimelinesAndTableTogether)
     QFile file(chosen);
     ASSERT_TRUE(file.open(QIODevice::ReadOnly));
     const QByteArray svg = file.readAll();
+    EXPECT_TRUE(svg.contains("simulated · 4 ranks · 8 micro-batches")) << "said once, and no schedule stands for both";
     for (const char* text : {"GPipe", "ZB-H1", "bubble of the span", "27 ms (−18.18 %)"}) EXPECT_TRUE(svg.contains(text)) << text;
 }
 
