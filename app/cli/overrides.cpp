@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/overrides.h"
 
+#include "app/cli/machine_overrides.h"
+
 #include "engine/schedule/schedule.h"
 
 #include <fmt/format.h>
@@ -19,39 +21,6 @@ using engine::Plan;
 using traces::Bytes;
 using traces::TimeNs;
 
-template <class T>
-Error about(std::string_view option, const Expected<T>& wrong)
-{
-    return wrong.error().in(option);
-}
-
-// Reads `text` with `parse` into `target`; leaves it alone where the option was not given.
-template <class Target, class Parse>
-Expected<void> take(std::string_view option, const Overrides::Text& text, Target& target, Parse parse)
-{
-    if (!text) return {};
-    auto value = parse(*text);
-    if (!value.ok()) return about(option, value);
-    target = std::move(value).value();
-    return {};
-}
-
-Expected<std::vector<double>> parseScales(std::string_view text)
-{
-    std::vector<double> scales;
-    for (std::size_t begin = 0; begin <= text.size();) {
-        const std::size_t comma = std::min(text.find(',', begin), text.size());
-        const std::string_view cell = text.substr(begin, comma - begin);
-        double scale = 0;
-        const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), scale);
-        if (code != std::errc{} || end != cell.data() + cell.size() || !std::isfinite(scale) || scale < 0) {
-            return Error{fmt::format("'{}' is no factor; give one number per stage, 0 or above, such as 1,1,1.5,0.5", cell)};
-        }
-        scales.push_back(scale);
-        begin = comma + 1;
-    }
-    return scales;
-}
 
 std::string familyNames()
 {
@@ -177,7 +146,8 @@ Expected<void> applyCosts(Plan& plan, const Overrides& given)
         return value;
     };
     for (const auto& taken : {take("--overlap", given.overlap, costs.overlap, traces::parseDuration),
-                              take("--stage-scale", given.stageScale, costs.stageScale, parseScales),
+                              take("--optimizer", given.optimizer, costs.optimizer, traces::parseDuration),
+                              take("--stage-scale", given.stageScale, costs.stageScale, [](std::string_view text) { return parseScales(text, "stage"); }),
                               take("--latency", given.latency, costs.latency, traces::parseDuration),
                               take("--bandwidth", given.bandwidth, costs.bandwidth, traces::parseBandwidth),
                               take("--boundary-bytes", given.boundaryBytes, costs.boundaryBytes, traces::parseSize),
@@ -230,21 +200,6 @@ Expected<void> applyPlanning(Plan& plan, const Overrides& given)
     return take("--memory-limit", given.memoryLimit, plan.pipeline.memoryLimit, traces::parseSize);
 }
 
-// What the contract has but no schedule here uses yet: said, never ignored.
-Expected<void> refuseUnsupported(const Overrides& given)
-{
-    if (given.send && *given.send != "buffered" && *given.send != "rendezvous") {
-        return Error{fmt::format("--send {}: not known; buffered or rendezvous", *given.send)};
-    }
-    if (given.send && *given.send != "buffered") {
-        return Error{
-            fmt::format("--send {}: simulation and runs here use buffered sends; check a schedule for the other kind with: "
-                        "stagecraft-cli validate FILE --send rendezvous",
-                        *given.send)};
-    }
-    return {};
-}
-
 } // namespace
 
 bool namesScheduleFile(const Overrides& given)
@@ -288,7 +243,7 @@ void addOverrides(CLI::App& verb, Overrides& given)
            "and RESHARD actions");
     option("--memory-limit", given.memoryLimit, "X",
            "Bound on the activations of a rank, for schedules that plan by it (zb-auto, zb-v-auto)");
-    option("--send", given.send, "buffered|rendezvous", "How sends behave; buffered, see validate for the other");
+    option("--recompute", given.recompute, "none|full", "full: a forward keeps its input alone, and computes the rest again before the backward");
     option("--seed", given.seed, "N", "Of the jitter; of weights and data in a run");
     group =
         "Costs (times take ns us ms s; sizes B KiB MiB GiB), for simulations; a run takes from them what transfers cost in "
@@ -299,21 +254,22 @@ void addOverrides(CLI::App& verb, Overrides& given)
     option("--input-grad", given.inputGrad, "T", "Input gradient; with --weight-grad, backward is their sum");
     option("--weight-grad", given.weightGrad, "T", "Weight gradient");
     option("--overlap", given.overlap, "T", "A forward and a backward executed together; their sum unless given");
+    option("--optimizer", given.optimizer, "T", "Update of the weights of one rank; not simulated unless given or measured");
     option("--stage-scale", given.stageScale, "x,x,...", "One factor on the times per stage");
     option("--latency", given.latency, "T", "Of a transfer between two ranks");
     option("--bandwidth", given.bandwidth, "B/s", "Of a transfer, such as 25GB/s; needs --boundary-bytes or a model");
     option("--boundary-bytes", given.boundaryBytes, "X", "Handed from stage to stage per micro-batch");
     option("--activation-bytes", given.activationBytes, "X", "Kept by a forward per micro-batch of a rank");
     option("--wgrad-bytes", given.wgradBytes, "X", "The part of it that stays until the weight gradient");
-    option("--jitter", given.jitter, "5%", "Relative standard deviation of every action's time");
+    option("--jitter", given.jitter, "5%", "Relative standard deviation of every action's time: normal, cut at 3 sigma");
+    addMachineOverrides(verb, given);
 }
 
 Expected<Plan> withOverrides(Plan plan, const Overrides& given)
 {
-    for (const auto step : {applySchedule, applyShape, applyPlanning, applyCosts}) {
+    for (const auto step : {applySchedule, applyShape, applyPlanning, applyCosts, applyMachine}) {
         if (auto done = step(plan, given); !done.ok()) return done.error();
     }
-    if (auto done = refuseUnsupported(given); !done.ok()) return done.error();
     if (given.seed) {
         const Expected<long long> seed = parseWhole("--seed", *given.seed, 0, std::numeric_limits<long long>::max());
         if (!seed.ok()) return seed.error();

@@ -25,6 +25,12 @@ struct Overrides {
     Text latency, bandwidth, boundaryBytes;
     Text activationBytes, wgradBytes, memoryLimit;
     Text send, jitter, seed;
+    Text optimizer, recompute;
+    // of the machine (machine_overrides.cpp)
+    Text ranksPerNode, nodeLatency, nodeBandwidth, transfers, rankScale, lateStart, memory, hostLatency, hostBandwidth;
+    Text replicas, replicaLatency, replicaBandwidth, bucketBytes;
+    bool sharedLinks = false;
+    bool barrier = false;
 };
 
 void addOverrides(CLI::App& verb, Overrides& overrides);

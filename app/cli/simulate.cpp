@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/explain/traffic.h"
 #include "engine/simulate/simulate.h"
 #include "app/cli/figures_json.h"
 #include "app/cli/figures_text.h"
 #include "app/cli/overrides.h"
 #include "app/cli/plan_argument.h"
-#include "app/cli/table.h"
+#include "app/cli/simulation_tables.h"
 #include "app/cli/trace_argument.h"
 #include "app/cli/verbs.h"
-#include "engine/schedule/weight_versions.h"
-#include "traces/base/text.h"
 
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 namespace stagecraft::cli {
 
@@ -22,32 +22,10 @@ struct Options {
     std::string plan;
     Overrides overrides;
     std::string trace;
+    std::optional<std::string> steps;
     bool json = false;
     bool waterfall = false;
 };
-
-void addVersions(Json& ranks, const engine::Schedule& schedule)
-{
-    const std::vector<engine::StageVersions> stages = engine::weightVersions(schedule);
-    for (std::size_t r = 0; r < ranks.size(); ++r) {
-        const engine::StageVersions rank = engine::versionsOfRank(schedule, stages, traces::Rank{r});
-        ranks[r]["weight_versions"] = rank.kept;
-        ranks[r]["staleness"] = rank.staleness;
-    }
-}
-
-std::string versionsText(const engine::Schedule& schedule)
-{
-    const std::vector<engine::StageVersions> stages = engine::weightVersions(schedule);
-    Table table({{"rank", Align::Right}, {"weight versions", Align::Right}, {"staleness (updates)", Align::Right}});
-    for (int r = 0; r < schedule.ranks; ++r) {
-        const engine::StageVersions rank = engine::versionsOfRank(schedule, stages, traces::Rank{r});
-        table.add({fmt::format("{}", r), fmt::format("{}", rank.kept), fmt::format("{}", rank.staleness)});
-    }
-    return fmt::format("asynchronous, an update of the weights after every {}:\n{}",
-                       schedule.microbatchesPerUpdate == 1 ? "micro-batch" : traces::counted(schedule.microbatchesPerUpdate, "micro-batch"),
-                       table.text());
-}
 
 int simulate(const Options& options)
 {
@@ -57,15 +35,23 @@ int simulate(const Options& options)
     const Expected<engine::Plan> plan = withOverrides(opened.value(), options.overrides);
     if (!plan.ok()) return wrongUse(plan.error());
     if (auto checked = engine::checkPlan(plan.value()); !checked.ok()) return failed(checked.error());
+    int steps = 1;
+    if (options.steps) {
+        const Expected<long long> asked = parseWhole("--steps", *options.steps, 1, engine::kMostSimulatedSteps);
+        if (!asked.ok()) return wrongUse(asked.error());
+        steps = static_cast<int>(asked.value());
+    }
 
     const Expected<engine::Schedule> schedule = engine::scheduleOf(plan.value());
     if (!schedule.ok()) return failed(schedule.error());
     const Expected<engine::CostTable> costs = engine::costsOf(plan.value());
     if (!costs.ok()) return failed(costs.error());
-    Expected<traces::Trace> trace = engine::simulate(schedule.value(), costs.value());
+    Expected<traces::Trace> trace = engine::simulate(schedule.value(), costs.value(), {}, steps);
     if (!trace.ok()) return failed(trace.error());
-    const Expected<traces::StepFigures> figures = traces::stepFigures(trace.value(), traces::Step{0});
-    if (!figures.ok()) return failed(figures.error());
+    const std::vector<traces::StepFigures> all = traces::allStepFigures(trace.value());
+    if (all.empty()) return failed(Error{"the schedule has no computing action"});
+    const traces::StepFigures& figures = all.front();
+    const std::vector<engine::LinkTraffic> links = engine::trafficOf(schedule.value(), costs.value());
 
     if (!options.trace.empty()) {
         if (auto saved = saveTraceTo(trace.value(), plan.value(), options.trace); !saved.ok()) return failed(saved.error());
@@ -74,11 +60,16 @@ int simulate(const Options& options)
     Json json;
     std::string text;
     if (options.json) {
-        json = figuresJson(trace.value(), figures.value());
+        json = figuresJson(trace.value(), figures);
         if (asynchronous) addVersions(json["per_rank"], schedule.value());
+        json["links"] = linksJson(links, figures.makespan);
+        if (steps > 1) addSteps(json, all);
     } else {
-        text = fmt::format("{}; simulated, costs {}\n\n{}{}", shapeText(trace.value().info), costs.value().origin,
-                           figuresText(trace.value(), figures.value()), asynchronous ? "\n" + versionsText(schedule.value()) : "");
+        text = fmt::format("{}; simulated, costs {}\n\n{}", shapeText(trace.value().info), costs.value().origin,
+                           figuresText(trace.value(), figures));
+        if (asynchronous) text += "\n" + versionsText(schedule.value());
+        if (!links.empty()) text += "\n" + linksText(links, figures.makespan);
+        if (steps > 1) text += "\n" + stepsText(all);
     }
     if (options.waterfall) {
         const Expected<engine::Waterfall> waterfall = engine::waterfallOf(schedule.value(), costs.value());
@@ -103,6 +94,7 @@ void addSimulate(CLI::App& program, Work& work)
     verb.add_flag("--waterfall", options->waterfall,
                   "Also where the step's time went: ideal work, structure of the schedule, imbalance, communication, jitter; takes "
                   "four more simulations");
+    verb.add_option("--steps", options->steps, "Steps one after the other; the figures are those of the first")->type_name("N");
     addJsonFlag(verb, options->json);
     addOverrides(verb, options->overrides);
     verb.callback([options, &work] { work = [options] { return simulate(*options); }; });

@@ -3,6 +3,8 @@
 // From a plan to its cost table: times by the plan's source, sizes from the plan or else from the model.
 #include "engine/plan/plan.h"
 
+#include "engine/plan/machine_json.h"
+
 #include "traces/base/text.h"
 #include "traces/store/bounds.h"
 
@@ -30,7 +32,8 @@ Expected<void> checkSaid(const CostSpec& costs)
     for (const auto& [name, time] : {std::pair{"forward", costs.forward}, std::pair{"backward", costs.backward},
                                      std::pair{"input_grad", costs.inputGrad.value_or(0)},
                                      std::pair{"weight_grad", costs.weightGrad.value_or(0)},
-                                     std::pair{"overlap", costs.overlap.value_or(0)}, std::pair{"latency", costs.latency}})
+                                     std::pair{"overlap", costs.overlap.value_or(0)},
+                                     std::pair{"optimizer", costs.optimizer.value_or(0)}, std::pair{"latency", costs.latency}})
         if (Expected<TimeNs> rounded = roundedTime(static_cast<double>(time), name); !rounded.ok()) return rounded.error();
     const auto sizes = [](std::initializer_list<std::pair<std::string_view, Bytes>> said) -> Expected<void> {
         for (const auto& [name, bytes] : said)
@@ -52,7 +55,9 @@ Expected<void> checkSaid(const CostSpec& costs)
                                        {"measured wgrad_bytes", stage.wgradBytes},
                                        {"measured weight_bytes", stage.weightBytes},
                                        {"measured gradient_bytes", stage.gradientBytes},
-                                       {"measured optimizer_bytes", stage.optimizerBytes}});
+                                       {"measured optimizer_bytes", stage.optimizerBytes},
+                                       {"measured input_bytes", stage.inputBytes},
+                                       {"measured output_bytes", stage.outputBytes}});
             !ok.ok())
             return ok;
     }
@@ -68,6 +73,7 @@ Error wrongLength(std::string_view what, std::size_t length, std::size_t stages)
 // Sizes of each stage by the model: activations, weights, gradients, optimizer state, and what crosses to the next stage.
 struct ModelSizes {
     std::vector<LayerCounts> stages;
+    Bytes input = 0;    // of the first stage
     Bytes boundary = 0; // the largest
 };
 
@@ -76,6 +82,10 @@ ModelSizes modelSizes(const ModelSpec& model, const Partition& partition)
     ModelSizes sizes;
     const std::vector<LayerCounts> layers = layerCounts(model);
     std::size_t next = 0;
+    constexpr int kTokenBytes = 8; // int64
+    constexpr int kValueBytes = 4; // float
+    sizes.input = std::holds_alternative<Embedding>(model.layers.front()) ? kTokenBytes : kValueBytes;
+    for (const std::int64_t extent : inputShape(model, model.microbatchRows)) sizes.input *= extent;
     for (const int count : partition) {
         LayerCounts sum;
         for (const LayerCounts& layer : std::span(layers).subspan(next, static_cast<std::size_t>(count))) {
@@ -164,13 +174,20 @@ Expected<void> addSizes(const Plan& plan, const ModelSizes* sizes, CostTable& ta
     const double chunks = plan.pipeline.chunks;
     for (std::size_t s = 0; s < table.stages.size(); ++s) {
         StageCosts& stage = table.stages[s];
+        const bool last = s + 1 == table.stages.size();
         if (sizes != nullptr) {
             const Bytes parameters = 4 * sizes->stages[s].parameters;
             stage.weightBytes = parameters;
             stage.gradientBytes = parameters;
             stage.optimizerBytes = plan.run.optimizer == OptimizerKind::AdamW ? 2 * parameters : 0;
+            if (!last) stage.outputBytes = sizes->stages[s].outputBytes;
+            stage.inputBytes = s == 0 ? sizes->input : sizes->stages[s - 1].outputBytes;
             // measured sizes stand
             if (stage.activationBytes == 0) stage.activationBytes = sizes->stages[s].activationBytes;
+        }
+        if (plan.costs.boundaryBytes > 0) {
+            if (!last) stage.outputBytes = plan.costs.boundaryBytes;
+            stage.inputBytes = plan.costs.boundaryBytes;
         }
         if (plan.costs.activationBytes > 0)
             stage.activationBytes = std::llround(static_cast<double>(plan.costs.activationBytes) / chunks);
@@ -195,6 +212,8 @@ void cutIntoSlices(int slices, CostTable& table)
         if (splits) stage.weightGrad = stage.backward - stage.inputGrad; // rounding must not part them
         stage.activationBytes = part(stage.activationBytes);
         stage.wgradBytes = part(stage.wgradBytes);
+        stage.inputBytes = part(stage.inputBytes);
+        stage.outputBytes = part(stage.outputBytes);
     }
 }
 
@@ -202,10 +221,13 @@ Expected<void> addTransfer(const Plan& plan, const ModelSizes* sizes, CostTable&
 {
     const CostSpec& costs = plan.costs;
     table.transfer = costs.latency;
-    if (costs.bandwidth <= 0) return {};
+    table.inside = {costs.latency, costs.bandwidth};
+    if (costs.bandwidth <= 0 && plan.machine.between.bytesPerSecond <= 0) return {};
     const Bytes boundary = costs.boundaryBytes > 0 ? costs.boundaryBytes : sizes != nullptr ? sizes->boundary : 0;
     if (boundary == 0)
-        return Error{"costs.bandwidth: it needs the size of what is sent; give boundary_bytes, or a model"};
+        return Error{fmt::format("{}: it needs the size of what is sent; give boundary_bytes, or a model",
+                                 costs.bandwidth > 0 ? "costs.bandwidth" : "machine.node_bandwidth")};
+    if (costs.bandwidth <= 0) return {};
     Expected<TimeNs> time = roundedTime(static_cast<double>(boundary) / plan.pipeline.slices / costs.bandwidth * 1e9, "the transfer of a boundary");
     if (!time.ok()) return time.error();
     table.transfer += time.value();
@@ -218,6 +240,7 @@ Expected<CostTable> costsOf(const Plan& plan)
 {
     const auto stages = static_cast<std::size_t>(plan.stages());
     if (Expected<void> said = checkSaid(plan.costs); !said.ok()) return said.error();
+    if (Expected<void> machine = checkMachine(plan.machine, plan.pipeline.ranks); !machine.ok()) return machine.error();
     if (!plan.costs.stageScale.empty() && plan.costs.stageScale.size() != stages)
         return wrongLength("stage_scale", plan.costs.stageScale.size(), stages);
     CostTable table;
@@ -247,12 +270,15 @@ Expected<CostTable> costsOf(const Plan& plan)
         table.origin = plan.costs.measuredFrom.empty() ? "measured" : "measured: " + plan.costs.measuredFrom;
         break;
     }
+    if (plan.costs.optimizer)
+        for (StageCosts& stage : table.stages) stage.optimizer = *plan.costs.optimizer / plan.pipeline.chunks;
     if (plan.costs.source != CostSource::Assumed)
         if (Expected<void> adjusted = adjustTimes(plan, table); !adjusted.ok()) return adjusted.error();
     if (Expected<void> added = addSizes(plan, known, table); !added.ok()) return added.error();
     if (Expected<void> transfer = addTransfer(plan, known, table); !transfer.ok()) return transfer.error();
     cutIntoSlices(plan.pipeline.slices, table);
     table.sharding = plan.pipeline.sharding;
+    table.machine = plan.machine;
     table.jitter = plan.costs.jitter;
     table.seed = plan.costs.seed;
     return table;

@@ -72,6 +72,14 @@ public:
         out = value->get<double>();
     }
 
+    void boolean(std::string_view key, bool& out)
+    {
+        const Json* value = find(key);
+        if (value == nullptr) return;
+        if (!value->is_boolean()) return fail(pathOf(key), fmt::format("{} is not allowed; true or false", shown(*value)));
+        out = value->get<bool>();
+    }
+
     void text(std::string_view key, std::string& out)
     {
         const Json* value = find(key);

@@ -82,7 +82,10 @@ Expected<void> checkEvenStages(const Schedule& schedule)
                              most - held.begin(), counted(*most, "stage"), fewest - held.begin(), *fewest)};
 }
 
-Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop)
+namespace {
+
+// But for what is done to a schedule of any family.
+Expected<Schedule> orderedBy(const Plan& plan, const std::stop_token& stop)
 {
     const PipelineSpec& pipeline = plan.pipeline;
     if (pipeline.schedule != "custom") {
@@ -112,6 +115,15 @@ Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop)
     if (!report.errors.empty()) return Error{report.errors.front().message}.in("pipeline.custom_schedule");
     if (Expected<void> possible = checkSharding(pipeline, schedule.asynchronous()); !possible.ok()) return possible.error();
     return shard(std::move(parsed).value(), pipeline.sharding);
+}
+
+} // namespace
+
+Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop)
+{
+    Expected<Schedule> schedule = orderedBy(plan, stop);
+    if (schedule.ok() && plan.pipeline.recompute == Recompute::Full) return withRecompute(std::move(schedule).value());
+    return schedule;
 }
 
 Expected<Partition> partitionOf(const Plan& plan)
@@ -156,6 +168,10 @@ Plan withShape(Plan plan, int ranks, int chunks)
 {
     if (plan.pipeline.ranks == ranks && plan.pipeline.chunks == chunks) return plan;
     const int before = plan.stages();
+    if (plan.pipeline.ranks != ranks) {
+        plan.machine.rankScale.clear();
+        plan.machine.lateStart.clear();
+    }
     plan.pipeline.ranks = ranks;
     plan.pipeline.chunks = chunks;
     if (plan.stages() != before) plan.costs.stageScale.clear();

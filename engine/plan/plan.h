@@ -10,6 +10,7 @@
 #pragma once
 
 #include "engine/model/model.h"
+#include "engine/schedule/recompute.h"
 #include "engine/schedule/schedule.h"
 #include "engine/simulate/cost_table.h"
 
@@ -31,6 +32,7 @@ struct PipelineSpec {
     int group = 0;         // micro-batches that go through a chunk before the next, or of an update
     int slices = 1; // of a sequence, for schedules that cut them
     Sharding sharding = Sharding::None; // what replicas divide: adds actions to the schedule (engine/schedule/shard.h)
+    Recompute recompute = Recompute::None; // activations are computed again before they are needed
 
     bool operator==(const PipelineSpec&) const = default;
 };
@@ -50,6 +52,7 @@ struct CostSpec {
     std::optional<TimeNs> inputGrad;  // both or none; then their sum counts, whatever `backward` says, and a file has only them
     std::optional<TimeNs> weightGrad;
     std::optional<TimeNs> overlap;    // of OVERLAP_F_B; F + B unless given
+    std::optional<TimeNs> optimizer;  // update of the weights of one rank; none: a measured one, or not simulated
     std::vector<double> stageScale;   // one factor per stage, or empty
     Bytes activationBytes = 0;        // what F keeps per micro-batch of a rank; 0: from the model, if any
     Bytes wgradBytes = 0;             // the part of it that stays until W
@@ -58,7 +61,7 @@ struct CostSpec {
     // Measured: one entry per stage.
     std::vector<StageCosts> measured;
     std::string measuredFrom; // "run of gpt-small, 2 ranks, threads, 2026-11-28", shown beside the figures
-    // Transfers between ranks, for every source:
+    // Transfers between ranks of a node, for every source:
     TimeNs latency = 0;
     double bandwidth = 0; // bytes per second; 0: transfers take the latency alone
     Bytes boundaryBytes = 0; // per micro-batch and boundary; 0: from the model, if any
@@ -95,6 +98,7 @@ struct Plan {
     Partition partition; // layers per stage; empty: balanced by FLOPs
     PipelineSpec pipeline;
     CostSpec costs;
+    MachineModel machine; // of simulations
     RunSpec run;
 
     [[nodiscard]] int stages() const { return pipeline.ranks * pipeline.chunks; }

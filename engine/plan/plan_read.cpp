@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/plan/costs_json.h"
+#include "engine/plan/machine_json.h"
 #include "engine/plan/plan_json.h"
 #include "engine/plan/plan_object.h"
 #include "engine/plan/plan_words.h"
@@ -91,6 +92,7 @@ Expected<void> readPipeline(const Json& json, PipelineSpec& pipeline)
     object.integer("group", pipeline.group, 0, static_cast<int>(kMaxActions / 2));
     object.choice("sharding", pipeline.sharding, choices(kShardingWords));
     object.parsed("memory_limit", pipeline.memoryLimit, &traces::parseSize);
+    object.choice("recompute", pipeline.recompute, choices(kRecomputeWords));
     object.text("custom_schedule", pipeline.customSchedule);
     if (pipeline.schedule != "custom" && findFamily(pipeline.schedule) == nullptr) {
         std::string known;
@@ -138,6 +140,7 @@ Expected<void> readCosts(const Json& json, CostSpec& costs)
     readOptionalTime(object, "weight_grad", costs.weightGrad);
     joinBackward(object, costs);
     readOptionalTime(object, "overlap", costs.overlap);
+    readOptionalTime(object, "optimizer", costs.optimizer);
     object.array("stage_scale", [&](const Json& factor, const std::string& path) -> Expected<void> {
         if (!factor.is_number() || !(factor.get<double>() >= 0) || !(factor.get<double>() <= 1e6))
             return Error{fmt::format("{}: {} is not allowed; a number from 0 to 1e+06", path, JsonObject::shown(factor))};
@@ -188,7 +191,9 @@ traces::Expected<void> readStageCosts(const Json& json, const std::string& path,
                                       std::pair{"wgrad_bytes", &StageCosts::wgradBytes},
                                       std::pair{"weight_bytes", &StageCosts::weightBytes},
                                       std::pair{"gradient_bytes", &StageCosts::gradientBytes},
-                                      std::pair{"optimizer_bytes", &StageCosts::optimizerBytes}})
+                                      std::pair{"optimizer_bytes", &StageCosts::optimizerBytes},
+                                      std::pair{"input_bytes", &StageCosts::inputBytes},
+                                      std::pair{"output_bytes", &StageCosts::outputBytes}})
         object.integer(key, out.*member, std::int64_t{0}, kMost);
     return object.finish();
 }
@@ -211,6 +216,7 @@ Expected<Plan> readPlanObject(const Json& json)
     });
     if (const Json* pipeline = object.find("pipeline")) object.take(readPipeline(*pipeline, plan.pipeline));
     if (const Json* costs = object.find("costs")) object.take(readCosts(*costs, plan.costs));
+    if (const Json* machine = object.find("machine")) object.take(readMachine(*machine, plan.machine));
     if (const Json* run = object.find("run")) object.take(readRun(*run, plan.run));
     if (Expected<void> read = object.finish(); !read.ok()) return read.error();
     if (Expected<void> sound = checkPlan(plan); !sound.ok()) return sound.error();

@@ -32,6 +32,13 @@ inline constexpr std::array<Word<CheckMode>, 3> kCheckWords{
 inline constexpr std::array<Word<OptimizerKind>, 2> kOptimizerWords{
     {{"sgd", OptimizerKind::Sgd}, {"adamw", OptimizerKind::AdamW}}};
 
+inline constexpr std::array<Word<TransferPlace>, 3> kTransferPlaceWords{
+    {{"free", TransferPlace::Nothing}, {"copy-lane", TransferPlace::CopyLane}, {"ranks", TransferPlace::Ranks}}};
+inline constexpr std::array<Word<SendMode>, 3> kSendModeWords{{{sendModeName(SendMode::Buffered), SendMode::Buffered},
+                                                               {sendModeName(SendMode::Rendezvous), SendMode::Rendezvous},
+                                                               {sendModeName(SendMode::Channel), SendMode::Channel}}};
+inline constexpr std::array<Word<Recompute>, 2> kRecomputeWords{{{"none", Recompute::None}, {"full", Recompute::Full}}};
+
 template <class Enum, std::size_t N>
 std::string_view wordOf(const std::array<Word<Enum>, N>& words, Enum value)
 {

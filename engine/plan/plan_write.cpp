@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/plan/costs_json.h"
+#include "engine/plan/machine_json.h"
 #include "engine/plan/plan_json.h"
 #include "engine/plan/plan_words.h"
 #include "traces/format/input_file.h"
@@ -62,6 +63,7 @@ OrderedJson costsJson(const CostSpec& costs)
     if (costs.inputGrad) json["input_grad"] = traces::exactDuration(*costs.inputGrad);
     if (costs.weightGrad) json["weight_grad"] = traces::exactDuration(*costs.weightGrad);
     if (costs.overlap) json["overlap"] = traces::exactDuration(*costs.overlap);
+    if (costs.optimizer) json["optimizer"] = traces::exactDuration(*costs.optimizer);
     if (!costs.stageScale.empty()) json["stage_scale"] = costs.stageScale;
     if (costs.activationBytes != 0) json["activation_bytes"] = traces::exactSize(costs.activationBytes);
     if (costs.wgradBytes != 0) json["wgrad_bytes"] = traces::exactSize(costs.wgradBytes);
@@ -106,7 +108,9 @@ Json stageCostsJson(const StageCosts& costs)
             {"wgrad_bytes", costs.wgradBytes},
             {"weight_bytes", costs.weightBytes},
             {"gradient_bytes", costs.gradientBytes},
-            {"optimizer_bytes", costs.optimizerBytes}};
+            {"optimizer_bytes", costs.optimizerBytes},
+            {"input_bytes", costs.inputBytes},
+            {"output_bytes", costs.outputBytes}};
 }
 
 std::string writePlan(const Plan& plan)
@@ -123,9 +127,11 @@ std::string writePlan(const Plan& plan)
     if (plan.pipeline.group != 0) pipeline["group"] = plan.pipeline.group;
     if (plan.pipeline.memoryLimit != 0) pipeline["memory_limit"] = traces::exactSize(plan.pipeline.memoryLimit);
     if (plan.pipeline.sharding != Sharding::None) pipeline["sharding"] = wordOf(kShardingWords, plan.pipeline.sharding);
+    if (plan.pipeline.recompute != Recompute::None) pipeline["recompute"] = wordOf(kRecomputeWords, plan.pipeline.recompute);
     if (!plan.pipeline.customSchedule.empty()) pipeline["custom_schedule"] = plan.pipeline.customSchedule;
     json["pipeline"] = std::move(pipeline);
     json["costs"] = costsJson(plan.costs);
+    if (plan.machine != MachineModel{}) json["machine"] = machineJson(plan.machine);
     json["run"] = runJson(plan.run);
     return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }

@@ -128,6 +128,10 @@ bool Machine::tryCompute(std::size_t r, const Action& action)
 {
     TimeNs begin = ranks_[r].clock;
     bool ready = true;
+    if (action.kind() == ActionKind::Optimizer) { // the schedule says when
+        if (reduces() && !schedule_.twoDirections()) reduceGradients({r}, action.stage());
+        begin = std::max(begin, weightsOf(action.work).reduced);
+    }
     forEachWork(action, [&](const Work& work) { ready = ready && isReady(r, work, begin); });
     if (ready) occupy(r, begin, begin + duration(r, action));
     return false;
@@ -293,6 +297,8 @@ void Machine::complete(std::size_t r)
         const SliceRef slice = addSlice(r, LaneKind::Compute, span, action);
         if (computes) {
             forEachWork(action, [&](const Work& work) { addEdges(r, work, slice); });
+            if (const Weights& weights = weightsOf(action.work); action.kind() == ActionKind::Optimizer && weights.reduced != kNever)
+                recording_.edge({EdgeKind::Data, weights.reduction, slice, weights.reduced});
             rank.latest = slice;
             rank.computed = true;
         } else if (const Work work = handedOver(action.work); receives(action.kind())) {

@@ -81,6 +81,7 @@ private:
         bool sharded = false; // has UNSHARD actions at all
         bool recomputes = false;
         Bytes gradient = 0;       // held
+        int inFlight = 0;         // micro-batches that keep the weights of their forward (PipeDream)
         bool stepped = false;     // the schedule said when
         TimeNs gradientBegin = 0; // of the last action that adds to the gradient
         TimeNs gradientEnd = kNever;
@@ -121,7 +122,7 @@ private:
     // The end of a rank's step (machine_update.cpp).
     void updateWhenReady(std::size_t r, TimeNs now);
     [[nodiscard]] std::vector<std::size_t> updatedTogether(std::size_t r) const;
-    void reduceGradients(const std::vector<std::size_t>& group);
+    void reduceGradients(const std::vector<std::size_t>& group, std::optional<Stage> only = std::nullopt);
     void keepOwnGradient(Rank rank, Weights& weights, TimeNs at);
     void update(std::size_t r, TimeNs notBefore, const traces::SliceRef* waitsFor);
     [[nodiscard]] bool reduces() const; // gradients are summed over copies of the weights

@@ -90,8 +90,8 @@ void Machine::updateWhenReady(std::size_t r, TimeNs now)
     for (const std::size_t other : group) advance(other, std::max(now, ranks_[other].clock));
 }
 
-// Of the stages whose schedule does not say when (REDUCE_GRAD).
-void Machine::reduceGradients(const std::vector<std::size_t>& group)
+// Of the stages whose schedule does not say when (REDUCE_GRAD), or of one of them.
+void Machine::reduceGradients(const std::vector<std::size_t>& group, std::optional<Stage> only)
 {
     struct Bucket {
         TimeNs ready;
@@ -101,6 +101,7 @@ void Machine::reduceGradients(const std::vector<std::size_t>& group)
     std::vector<Bucket> buckets;
     const bool scatters = divides(Sharding::Zero1);
     for (int s = 0; s < schedule_.stages(); ++s) {
+        if (only && *only != Stage{s}) continue;
         const Bytes bytes = costs_.stages[static_cast<std::size_t>(s)].gradientBytes;
         const Bytes size = std::max<Bytes>(costs_.machine.bucketBytes, 1);
         const Bytes count = std::clamp<Bytes>((bytes + size - 1) / size, 1, kMostBuckets);

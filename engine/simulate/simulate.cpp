@@ -113,7 +113,7 @@ bool isPlain(const Schedule& schedule, const CostTable& costs)
 {
     MachineModel machine = costs.machine;
     machine.memory = 0; // is only shown
-    if (machine != MachineModel{} || costs.sharding != Sharding::None) return false;
+    if (machine != MachineModel{} || costs.sharding != Sharding::None || schedule.asynchronous()) return false;
     for (const StageCosts& stage : costs.stages)
         if (stage.outputBytes > 0) return false; // buffers
     return std::all_of(schedule.order.begin(), schedule.order.end(), [](const std::vector<Action>& list) {

@@ -84,11 +84,62 @@ TEST(Simulate, PrintsTheKeysOfTheContract)
 {
     const Json json = jsonOf({"simulate", "--json"});
     EXPECT_THAT(keysOf(json), ElementsAre("schedule", "ranks", "chunks", "microbatches", "makespan_ns", "span_ns", "work_ns",
-                                          "bubble_makespan", "bubble_span", "bubble_over_ideal", "steady_state", "critical_path", "per_rank"));
+                                          "bubble_makespan", "bubble_span", "bubble_over_ideal", "steady_state", "critical_path", "per_rank",
+                                          "links"));
     ASSERT_EQ(json["per_rank"].size(), 4U);
     EXPECT_EQ(keysOf(json["per_rank"][0]), kRankKeys);
     EXPECT_THAT(keysOf(json["per_rank"][0]["idle_by_cause"]),
                 ElementsAre("filling", "draining", "transfer", "waiting", "memory", "host", "unexplained"));
+}
+
+// ZB-H2, p=4, m=8: a step takes 27 slots and each rank is full for 24 (arXiv 2401.10241 sec. 5.3).
+TEST(Simulate, HasStepsFollowEachOther)
+{
+    const std::vector<std::string> step{"simulate", "--json", "--schedule", "zb-h2", "--steps", "3"};
+    EXPECT_EQ(jsonOf(step)["step_period_ns"], 24'000'000);
+    std::vector<std::string> held = step;
+    held.emplace_back("--barrier");
+    const Json json = jsonOf(held);
+    EXPECT_EQ(json["step_period_ns"], 27'000'000);
+    ASSERT_EQ(json["steps"].size(), 3U);
+    EXPECT_EQ(json["steps"][2]["begin_ns"], 54'000'000);
+    EXPECT_EQ(json["makespan_ns"], 27'000'000);
+}
+
+TEST(Simulate, TellsWhatGoesOverEachLink)
+{
+    const Json links = jsonOf({"simulate", "--json", "--boundary-bytes", "1MiB", "--ranks-per-node", "2"})["links"];
+    ASSERT_EQ(links.size(), 6U); // there and back between neighbours
+    EXPECT_EQ(links[2]["from"], 1);
+    EXPECT_EQ(links[2]["to"], 2);
+    EXPECT_EQ(links[2]["between_nodes"], true);
+    EXPECT_EQ(links[0]["between_nodes"], false);
+    EXPECT_EQ(links[0]["messages"], 8);
+    EXPECT_EQ(links[0]["bytes"], 8 << 20);
+    EXPECT_DOUBLE_EQ(links[0]["required_bytes_per_s"].get<double>(), (1 << 20) / 1e-3); // a forward takes 1 ms
+    EXPECT_DOUBLE_EQ(links[0]["mean_bytes_per_s"].get<double>(), (8 << 20) / 33e-3);
+}
+
+// The last rank has twice the time for everything: the others wait for it, m (F + B) * 2 and the way to it and back.
+TEST(Simulate, SlowsARank)
+{
+    EXPECT_EQ(jsonOf({"simulate", "--json", "--rank-scale", "1,1,1,2"})["makespan_ns"], 8 * 6'000'000 + 3 * 3'000'000);
+    EXPECT_EQ(jsonOf({"simulate", "--json", "--late-start", "0,0,0,10ms"})["makespan_ns"], 33'000'000 + 7'000'000);
+}
+
+TEST(Simulate, ComputesAgainWhatWasNotKept)
+{
+    const Json json = jsonOf({"simulate", "--json", "--schedule", "gpipe", "--recompute", "full", "--activation-bytes", "1MiB"});
+    EXPECT_EQ(json["makespan_ns"], 41'000'000);
+    EXPECT_EQ(json["per_rank"][0]["busy_ns"], 8 * 4'000'000);
+    EXPECT_EQ(json["per_rank"][0]["peak_memory_bytes"], 1 << 20);
+}
+
+// GPipe hands everything over in one order, so that no send waits for ever; its ranks wait for each other more.
+TEST(Simulate, LetsSendsWaitForTheirReceipt)
+{
+    EXPECT_GE(jsonOf({"simulate", "--json", "--schedule", "gpipe", "--send", "rendezvous"})["makespan_ns"].get<long long>(), 33'000'000);
+    EXPECT_EQ(jsonOf({"simulate", "--json", "--schedule", "gpipe", "--send", "channel"})["makespan_ns"], 33'000'000);
 }
 
 TEST(Simulate, TellsEachRanksIdleTimeByCauses)

@@ -111,6 +111,34 @@ TEST(PlanJson, KeepsACustomSchedule)
     EXPECT_EQ(toText(scheduleOf(plan).value()), plan.pipeline.customSchedule);
 }
 
+TEST(PlanJson, KeepsTheMachine)
+{
+    Plan plan;
+    plan.machine.ranksPerNode = 2;
+    plan.machine.between = {.latency = 10'000, .bytesPerSecond = 25e9};
+    plan.machine.transfers = TransferPlace::CopyLane;
+    plan.machine.sharedLinks = true;
+    plan.machine.send = SendMode::Rendezvous;
+    plan.machine.rankScale = {1, 1.5, 1, 0.25};
+    plan.machine.lateStart = {0, 0, 5'000'000, 0};
+    plan.machine.memory = Bytes{80} << 30;
+    plan.machine.host = {.latency = 20'000, .bytesPerSecond = 50e9};
+    plan.machine.replicas = 8;
+    plan.machine.replica = {.latency = 5'000, .bytesPerSecond = 100e9};
+    plan.machine.bucketBytes = 1 << 20;
+    plan.machine.barrier = true;
+    plan.costs.boundaryBytes = 100;
+    plan.costs.optimizer = 3'000'000;
+    plan.pipeline.recompute = Recompute::Full;
+    const Expected<Plan> again = readPlan(writePlan(plan));
+    ASSERT_TRUE(again.ok()) << again.error().message;
+    EXPECT_EQ(again.value(), plan);
+    EXPECT_EQ(costsOf(plan).value().machine, plan.machine);
+    EXPECT_EQ(costsOf(plan).value().stages[2].optimizer, 3'000'000);
+    EXPECT_TRUE(withShape(plan, 2, 1).machine.rankScale.empty()) << "of other ranks";
+    EXPECT_EQ(writePlan(Plan{}).find("machine"), std::string::npos);
+}
+
 TEST(PlanJson, NamesKeyValueAndWhatIsAllowed)
 {
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"pipeline":{"ranks":-2}})"),
@@ -340,6 +368,20 @@ TEST(PlanCosts, AddLatencyAndBytesOverBandwidth)
     plan.model = presetPlan("hello").value().model; // boundary 8 x 2048 floats
     plan.pipeline.ranks = 2;
     EXPECT_EQ(costsOf(plan).value().transfer, 10'000 + 65'536);
+}
+
+TEST(PlanCosts, KnowWhatEachStageTakesAndHandsOver)
+{
+    Plan plan = presetPlan("hello").value(); // 8 rows of 1024, 2048, 1024 floats
+    CostTable costs = costsOf(plan).value();
+    EXPECT_EQ(costs.stages[0].inputBytes, 8 * 1024 * 4);
+    EXPECT_EQ(costs.stages[0].outputBytes, 8 * 2048 * 4);
+    EXPECT_EQ(costs.stages[1].inputBytes, 8 * 2048 * 4);
+    EXPECT_EQ(costs.stages[1].outputBytes, 0) << "nobody comes after it";
+    plan.costs.boundaryBytes = 64;
+    costs = costsOf(plan).value();
+    EXPECT_EQ(costs.stages[0].outputBytes, 64);
+    EXPECT_EQ(costs.stages[1].outputBytes, 0);
 }
 
 TEST(PlanCosts, EstimateTimesFromFlops)

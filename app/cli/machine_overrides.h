@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The options of overrides.h that change what a plan's pipeline runs on, and what both files read alike.
+#pragma once
+
+#include "app/cli/overrides.h"
+
+namespace stagecraft::cli {
+
+void addMachineOverrides(CLI::App& verb, Overrides& overrides);
+Expected<void> applyMachine(engine::Plan& plan, const Overrides& given);
+
+// "1,1,1.5,0.5": a factor per stage, or per whatever `each` names.
+Expected<std::vector<double>> parseScales(std::string_view text, std::string_view each);
+
+// Reads `text` with `parse` into `target`; leaves it alone where the option was not given.
+template <class Target, class Parse>
+Expected<void> take(std::string_view option, const Overrides::Text& text, Target& target, Parse parse)
+{
+    if (!text) return {};
+    auto value = parse(*text);
+    if (!value.ok()) return value.error().in(option);
+    target = std::move(value).value();
+    return {};
+}
+
+} // namespace stagecraft::cli

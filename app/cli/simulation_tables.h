@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What simulate tells beside the figures of its step, as JSON and for people: links, steps, versions of weights.
+#pragma once
+
+#include "app/cli/figures_json.h"
+#include "engine/explain/traffic.h"
+
+#include <string>
+#include <vector>
+
+namespace stagecraft::cli {
+
+// [{from, to, between_nodes, messages, bytes, mean_bytes_per_s, required_bytes_per_s}]
+Json linksJson(const std::vector<engine::LinkTraffic>& links, traces::TimeNs makespan);
+std::string linksText(const std::vector<engine::LinkTraffic>& links, traces::TimeNs makespan);
+
+// Of two steps or more: steps: [{step, begin_ns, makespan_ns}], step_period_ns from the begin of the last but one to the last's.
+void addSteps(Json& json, const std::vector<traces::StepFigures>& steps);
+std::string stepsText(const std::vector<traces::StepFigures>& steps);
+
+// Of asynchronous schedules: weight_versions, staleness of each rank.
+void addVersions(Json& ranks, const engine::Schedule& schedule);
+std::string versionsText(const engine::Schedule& schedule);
+
+} // namespace stagecraft::cli

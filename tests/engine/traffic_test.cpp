@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Bytes of a step over all ways, A bytes a boundary: loop placement 2 m A (p v - 1), V placement 2 m A 2 (p - 1), whose turns stay
+// on a rank (arXiv 2104.04473 sec. 2.2; 2405.15362 table 1); two directions with half the micro-batches each as one direction.
+#include "unit_costs.h"
+
+#include "engine/explain/traffic.h"
+
+#include <numeric>
+
+using namespace stagecraft;
+using namespace stagecraft::test;
+
+namespace {
+
+engine::CostTable sending(int stages, traces::Bytes bytes)
+{
+    engine::CostTable costs = slotCosts(stages, kSlot, 2 * kSlot);
+    for (engine::StageCosts& stage : costs.stages) stage.outputBytes = bytes;
+    return costs;
+}
+
+traces::Bytes total(const std::vector<engine::LinkTraffic>& links)
+{
+    return std::accumulate(links.begin(), links.end(), traces::Bytes{0}, [](traces::Bytes sum, const auto& link) { return sum + link.bytes; });
+}
+
+TEST(Traffic, IsWhatThePlacementsSend)
+{
+    constexpr traces::Bytes kA = 1000;
+    EXPECT_EQ(total(engine::trafficOf(made("1f1b", 4, 8), sending(4, kA))), 2 * 8 * kA * 3);
+    EXPECT_EQ(total(engine::trafficOf(made("interleaved", 4, 8, 2), sending(8, kA))), 2 * 8 * kA * 7);
+    EXPECT_EQ(total(engine::trafficOf(made("zb-v", 4, 8, 2), sending(8, kA))), 2 * 8 * kA * 2 * 3);
+    EXPECT_EQ(total(engine::trafficOf(made("dualpipe", 4, 8), sending(4, kA))), 2 * 8 * kA * 3);
+}
+
+TEST(Traffic, TellsHowFastAWayMustBeToKeepUp)
+{
+    engine::CostTable costs = sending(2, 3000);
+    costs.machine.ranksPerNode = 1;
+    const std::vector<engine::LinkTraffic> links = engine::trafficOf(made("1f1b", 2, 5), costs);
+    ASSERT_EQ(links.size(), 2U);
+    EXPECT_EQ(links[0].from, traces::Rank{0});
+    EXPECT_EQ(links[0].messages, 5);
+    EXPECT_TRUE(links[0].betweenNodes);
+    EXPECT_DOUBLE_EQ(links[0].requiredBytesPerSecond, 3e6); // 3000 bytes in a forward of 1 ms
+    EXPECT_DOUBLE_EQ(links[1].requiredBytesPerSecond, 1.5e6);
+}
+
+} // namespace
