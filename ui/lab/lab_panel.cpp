@@ -6,6 +6,7 @@
 #include "ui/lab/cost_section.h"
 #include "ui/lab/fold_box.h"
 #include "ui/lab/form.h"
+#include "ui/lab/machine_section.h"
 #include "ui/lab/model_section.h"
 #include "ui/lab/pipeline_section.h"
 #include "ui/lab/run_section.h"
@@ -40,7 +41,8 @@ LabPanel::LabPanel(PlanDocument& document, QWidget* parent)
     auto* model = new ModelSection;
     auto* pipeline = new PipelineSection;
     auto* costs = new CostSection;
-    sections_ = {model, pipeline, costs, run_};
+    auto* machine = new MachineSection;
+    sections_ = {model, pipeline, costs, machine, run_};
 
     auto* column = new QWidget;
     auto* layout = new QVBoxLayout(column);
@@ -59,9 +61,12 @@ LabPanel::LabPanel(PlanDocument& document, QWidget* parent)
     addBox(tr("Model"), "modelBox", model);
     addBox(tr("Pipeline"), "pipelineBox", pipeline);
     addBox(tr("Costs"), "costsBox", costs);
+    addBox(tr("Machine"), "machineBox", machine);
     addBox(tr("Run"), "runBox", run_);
     layout->addStretch(1);
     setWidget(column);
+
+    setFoldedSections(foldedAtFirst());
 
     connect(preset_, &QComboBox::textActivated, this, &LabPanel::presetChosen);
     connect(pipeline, &PipelineSection::scheduleFileWanted, this, &LabPanel::scheduleFileWanted);

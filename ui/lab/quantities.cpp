@@ -145,22 +145,73 @@ Expected<std::uint64_t> parseSeed(std::string_view text)
 
 std::string showSeed(std::uint64_t seed) { return fmt::format("{}", seed); }
 
+namespace {
+
+// What stands between commas; nothing of an empty text.
+template <class T, class Parse>
+Expected<std::vector<T>> parseList(std::string_view text, Parse parse)
+{
+    std::vector<T> list;
+    text = trimmed(text, kLineBlanks);
+    while (!text.empty()) {
+        const auto comma = text.find(',');
+        Expected<T> value = parse(trimmed(text.substr(0, comma)));
+        if (!value.ok()) return value.error();
+        list.push_back(value.value());
+        if (comma == std::string_view::npos) return list;
+        text.remove_prefix(comma + 1);
+        if (text.empty()) return parse(text).error(); // a comma with nothing behind it
+    }
+    return list;
+}
+
+} // namespace
+
 Expected<std::vector<int>> parsePartition(std::string_view text)
 {
-    std::vector<int> parts;
-    text = trimmed(text, kLineBlanks);
-    if (text.empty() || text == "balanced") return parts;
-    while (true) {
-        const auto comma = text.find(',');
-        const std::string_view word = trimmed(text.substr(0, comma));
+    if (trimmed(text, kLineBlanks) == "balanced") return std::vector<int>{};
+    return parseList<int>(text, [](std::string_view word) -> Expected<int> {
         int layers = 0;
         const auto [end, fault] = std::from_chars(word.data(), word.data() + word.size(), layers);
         if (fault != std::errc{} || end != word.data() + word.size() || layers < 1)
             return Error{fmt::format("\"{}\" is no number of layers; write one whole number above 0 for each stage, such as 2, 3, 3", word)};
-        parts.push_back(layers);
-        if (comma == std::string_view::npos) return parts;
-        text.remove_prefix(comma + 1);
-    }
+        return layers;
+    });
+}
+
+Expected<traces::Bytes> parseMaybeSize(std::string_view text)
+{
+    const std::string_view word = trimmed(text, kLineBlanks);
+    if (word.empty() || word == "not known") return traces::Bytes{0};
+    return traces::parseSize(word);
+}
+
+std::string showMaybeSize(traces::Bytes bytes) { return bytes == 0 ? "not known" : showSize(bytes); }
+
+Expected<std::vector<double>> parseFactors(std::string_view text)
+{
+    return parseList<double>(text, [](std::string_view word) -> Expected<double> {
+        constexpr double kMost = 1e6;
+        double factor = 0;
+        const auto [end, fault] = std::from_chars(word.data(), word.data() + word.size(), factor);
+        if (fault != std::errc{} || end != word.data() + word.size() || !(factor >= 0 && factor <= kMost))
+            return Error{fmt::format("\"{}\" is no factor; write one number from 0 to 1000000 for each rank, such as 1, 1.5, 1", word)};
+        return factor;
+    });
+}
+
+std::string showFactors(const std::vector<double>& factors) { return fmt::format("{}", fmt::join(factors, ", ")); }
+
+Expected<std::vector<traces::TimeNs>> parseDurations(std::string_view text)
+{
+    return parseList<traces::TimeNs>(text, [](std::string_view word) { return traces::parseDuration(word); });
+}
+
+std::string showDurations(const std::vector<traces::TimeNs>& times)
+{
+    std::vector<std::string> words;
+    for (const traces::TimeNs time : times) words.push_back(showDuration(time));
+    return fmt::format("{}", fmt::join(words, ", "));
 }
 
 std::string showPartition(const std::vector<int>& partition) { return fmt::format("{}", fmt::join(partition, ", ")); }

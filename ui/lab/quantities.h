@@ -46,6 +46,16 @@ std::string showJitter(double fraction);
 traces::Expected<std::uint64_t> parseSeed(std::string_view text);
 std::string showSeed(std::uint64_t seed);
 
+// 0 shows as "not known".
+traces::Expected<traces::Bytes> parseMaybeSize(std::string_view text);
+std::string showMaybeSize(traces::Bytes bytes);
+
+// "1, 1, 1.5, 0.5" and "0, 0, 5ms"; empty: all alike.
+traces::Expected<std::vector<double>> parseFactors(std::string_view text);
+std::string showFactors(const std::vector<double>& factors);
+traces::Expected<std::vector<traces::TimeNs>> parseDurations(std::string_view text);
+std::string showDurations(const std::vector<traces::TimeNs>& times);
+
 // "3, 3, 4, 2"; empty: balanced.
 traces::Expected<std::vector<int>> parsePartition(std::string_view text);
 std::string showPartition(const std::vector<int>& partition);

@@ -159,7 +159,7 @@ void MainWindow::arrangeDocks()
 {
     docks_.arrange();
     lossDock_->setVisible(workbench_->run().lastLoss().has_value()); // comes with the first loss
-    lab_->setFoldedSections({});
+    lab_->setFoldedSections(LabPanel::foldedAtFirst());
     QList<int> heights;
     for (const int share : kCentreShares) heights << share * centre_->height();
     centre_->setSizes(heights); // they are made to fit
@@ -479,7 +479,7 @@ void MainWindow::restore()
     if (!state.isEmpty()) restoreState(state, kStateVersion);
     const QByteArray centre = settings_.value(kCentreKey).toByteArray();
     if (!centre.isEmpty()) centre_->restoreState(centre);
-    lab_->setFoldedSections(settings_.value(kFoldedKey).toStringList());
+    lab_->setFoldedSections(settings_.value(kFoldedKey, LabPanel::foldedAtFirst()).toStringList());
 }
 
 void MainWindow::closeEvent(QCloseEvent* event)

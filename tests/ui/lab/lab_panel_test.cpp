@@ -21,6 +21,7 @@
 #include <QStandardItemModel>
 #include <QTableView>
 #include <QTest>
+#include <QUndoStack>
 #include <QToolTip>
 
 #include <gtest/gtest.h>
@@ -138,6 +139,45 @@ TEST_F(LabPanelTest, EditsAllCosts)
     EXPECT_EQ(costs.seed, 42U);
     type("overlap", "auto");
     EXPECT_FALSE(document.plan().costs.overlap);
+}
+
+TEST_F(LabPanelTest, EditsTheMachine)
+{
+    open("twelve-layers"); // 4 ranks
+    EXPECT_TRUE(panel.foldedSections().contains("machineBox"));
+    panel.setFoldedSections({});
+    EXPECT_FALSE(the<QLineEdit>("nodeLatency").isEnabled());
+    EXPECT_FALSE(the<QLineEdit>("replicaBandwidth").isEnabled());
+    the<QSpinBox>("ranksPerNode").setValue(2);
+    EXPECT_TRUE(the<QLineEdit>("nodeLatency").isEnabled());
+    type("nodeLatency", "10us");
+    the<QSpinBox>("replicas").setValue(4);
+    type("replicaBandwidth", "100GB/s");
+    type("deviceMemory", "80GiB");
+    type("rankScale", "1, 1, 1.5, 1");
+    type("lateStart", "0, 0, 0, 5ms");
+    the<QComboBox>("sendMode").setCurrentIndex(1);
+    the<QComboBox>("transferPlace").setCurrentIndex(2);
+    the<QComboBox>("recompute").setCurrentIndex(1);
+    the<QAbstractButton>("barrier").click();
+    the<QAbstractButton>("sharedLinks").click();
+    const engine::MachineModel& machine = document.plan().machine;
+    EXPECT_EQ(machine.ranksPerNode, 2);
+    EXPECT_EQ(machine.between.latency, 10'000);
+    EXPECT_EQ(machine.replicas, 4);
+    EXPECT_EQ(machine.replica.bytesPerSecond, 100e9);
+    EXPECT_EQ(machine.memory, traces::Bytes{80} << 30);
+    EXPECT_EQ(machine.rankScale, (std::vector<double>{1, 1, 1.5, 1}));
+    EXPECT_EQ(machine.lateStart, (std::vector<traces::TimeNs>{0, 0, 0, 5'000'000}));
+    EXPECT_EQ(machine.send, engine::SendMode::Rendezvous);
+    EXPECT_EQ(machine.transfers, engine::TransferPlace::Ranks);
+    EXPECT_TRUE(machine.barrier && machine.sharedLinks);
+    EXPECT_EQ(document.plan().pipeline.recompute, engine::Recompute::Full);
+    EXPECT_EQ(the<QLabel>("machineProblem").text(), "");
+    type("rankScale", "1, 2");
+    EXPECT_EQ(the<QLabel>("machineProblem").text(), "Rank factors and late starts have one entry per rank: 4, or none.");
+    document.undoStack().undo();
+    EXPECT_EQ(the<QLineEdit>("rankScale").text(), "1, 1, 1.5, 1");
 }
 
 TEST_F(LabPanelTest, ShowsAndEditsAScheduleThatIsWrittenOut)

@@ -51,6 +51,20 @@ TEST(Quantities, ReadPartitionsAndSayWhichPartIsWrong)
     EXPECT_FALSE(parsePartition("3,").ok());
 }
 
+TEST(Quantities, ReadListsWithAnEntryPerRank)
+{
+    EXPECT_THAT(parseFactors("1, 1.5,0").value(), testing::ElementsAre(1, 1.5, 0));
+    EXPECT_THAT(parseFactors(" ").value(), testing::IsEmpty());
+    EXPECT_EQ(showFactors({1, 1.5}), "1, 1.5");
+    EXPECT_THAT(parseFactors("1, -1").error().message, HasSubstr("\"-1\" is no factor"));
+    EXPECT_FALSE(parseFactors("1,").ok());
+    EXPECT_THAT(parseDurations("0, 5ms").value(), testing::ElementsAre(0, 5'000'000));
+    EXPECT_EQ(parseDurations(showDurations({0, 5'000'000})).value(), (std::vector<traces::TimeNs>{0, 5'000'000}));
+    EXPECT_FALSE(parseDurations("5").ok());
+    EXPECT_EQ(parseMaybeSize("not known").value(), 0);
+    EXPECT_EQ(parseMaybeSize(showMaybeSize(traces::Bytes{80} << 30)).value(), traces::Bytes{80} << 30);
+}
+
 TEST(Quantities, BoundJitterAndNumbers)
 {
     EXPECT_DOUBLE_EQ(parseJitter("5%").value(), 0.05);
