@@ -153,7 +153,7 @@ TEST_F(LabPanelTest, EditsTheMachine)
     type("nodeLatency", "10us");
     the<QSpinBox>("replicas").setValue(4);
     type("replicaBandwidth", "100GB/s");
-    type("deviceMemory", "80GiB");
+    type("deviceMemory", "8"); // bytes
     type("rankScale", "1, 1, 1.5, 1");
     type("lateStart", "0, 0, 0, 5ms");
     the<QComboBox>("sendMode").setCurrentIndex(1);
@@ -166,7 +166,7 @@ TEST_F(LabPanelTest, EditsTheMachine)
     EXPECT_EQ(machine.between.latency, 10'000);
     EXPECT_EQ(machine.replicas, 4);
     EXPECT_EQ(machine.replica.bytesPerSecond, 100e9);
-    EXPECT_EQ(machine.memory, traces::Bytes{80} << 30);
+    EXPECT_EQ(machine.memory, 8);
     EXPECT_EQ(machine.rankScale, (std::vector<double>{1, 1, 1.5, 1}));
     EXPECT_EQ(machine.lateStart, (std::vector<traces::TimeNs>{0, 0, 0, 5'000'000}));
     EXPECT_EQ(machine.send, engine::SendMode::Rendezvous);
