@@ -3,6 +3,7 @@
 
 #include "app/cli/machine_overrides.h"
 
+#include "engine/plan/plan_words.h"
 #include "engine/schedule/schedule.h"
 
 #include <fmt/format.h>
@@ -187,6 +188,16 @@ Expected<void> applyPlanning(Plan& plan, const Overrides& given)
         return Error{fmt::format("--group {}: schedule {} does not go in groups of micro-batches, {}; leave it out", *given.group, name,
                                  namesThat(&engine::ScheduleFamily::goesInGroups))};
     }
+    if (given.concatenation && !(family && family->concatenates)) {
+        return Error{fmt::format("--concatenation {}: schedule {} does not concatenate units, {}; leave it out", *given.concatenation, name,
+                                 namesThat(&engine::ScheduleFamily::concatenates))};
+    }
+    if (given.concatenation) {
+        const auto& ways = engine::kConcatenationWords;
+        const auto way = std::find_if(ways.begin(), ways.end(), [&](const auto& known) { return known.first == *given.concatenation; });
+        if (way == ways.end()) return Error{fmt::format("--concatenation {}: not known; direct, doubling or halving", *given.concatenation)};
+        plan.pipeline.concatenation = way->second;
+    }
     if (given.group) {
         const Expected<long long> size = parseWhole("--group", *given.group, 0, engine::kMaxActions / 2);
         if (!size.ok()) return size.error();
@@ -241,6 +252,7 @@ void addOverrides(CLI::App& verb, Overrides& given)
     option("--sharding", given.sharding, "none|zero1|zero2|zero3",
            "What replicas of the pipeline divide: optimizer state, gradients too, weights too (FSDP). The last two add REDUCE_GRAD, UNSHARD "
            "and RESHARD actions");
+    option("--concatenation", given.concatenation, "direct|doubling|halving", "How chimera goes on beyond a unit of micro-batches");
     option("--memory-limit", given.memoryLimit, "X",
            "Bound on the activations of a rank, for schedules that plan by it (zb-auto, zb-v-auto)");
     option("--recompute", given.recompute, "none|full", "full: a forward keeps its input alone, and computes the rest again before the backward");

@@ -228,7 +228,7 @@ Expected<void> addTransfer(const Plan& plan, const ModelSizes* sizes, CostTable&
         return Error{fmt::format("{}: it needs the size of what is sent; give boundary_bytes, or a model",
                                  costs.bandwidth > 0 ? "costs.bandwidth" : "machine.node_bandwidth")};
     if (costs.bandwidth <= 0) return {};
-    Expected<TimeNs> time = roundedTime(static_cast<double>(boundary) / plan.pipeline.slices / costs.bandwidth * 1e9, "the transfer of a boundary");
+    Expected<TimeNs> time = roundedTime(static_cast<double>(boundary) / plan.pipeline.parts() / costs.bandwidth * 1e9, "the transfer of a boundary");
     if (!time.ok()) return time.error();
     table.transfer += time.value();
     return {};
@@ -276,9 +276,9 @@ Expected<CostTable> costsOf(const Plan& plan)
         if (Expected<void> adjusted = adjustTimes(plan, table); !adjusted.ok()) return adjusted.error();
     if (Expected<void> added = addSizes(plan, known, table); !added.ok()) return added.error();
     if (Expected<void> transfer = addTransfer(plan, known, table); !transfer.ok()) return transfer.error();
-    cutIntoSlices(plan.pipeline.slices, table);
     table.sharding = plan.pipeline.sharding;
     table.machine = plan.machine;
+    cutIntoSlices(plan.pipeline.parts(), table);
     table.jitter = plan.costs.jitter;
     table.seed = plan.costs.seed;
     return table;

@@ -69,7 +69,14 @@ ScheduleRequest requestOf(const PipelineSpec& pipeline)
             .chunks = pipeline.chunks,
             .microbatches = pipeline.microbatches,
             .slices = pipeline.slices,
-            .group = family && family->goesInGroups ? pipeline.group : 0};
+            .group = family && family->goesInGroups ? pipeline.group : 0,
+            .concatenation = family && family->concatenates ? pipeline.concatenation : Concatenation::Direct};
+}
+
+int PipelineSpec::parts() const
+{
+    const ScheduleFamily* family = findFamily(schedule);
+    return family && family->concatenates && concatenation == Concatenation::Halving ? 2 : slices;
 }
 
 Expected<void> checkEvenStages(const Schedule& schedule)

@@ -33,7 +33,10 @@ struct PipelineSpec {
     int slices = 1; // of a sequence, for schedules that cut them
     Sharding sharding = Sharding::None; // what replicas divide: adds actions to the schedule (engine/schedule/shard.h)
     Recompute recompute = Recompute::None; // activations are computed again before they are needed
+    Concatenation concatenation = Concatenation::Direct; // for schedules of units
 
+    // The parts of a micro-batch that actions are of: slices of its sequences, or its halves.
+    [[nodiscard]] int parts() const;
     bool operator==(const PipelineSpec&) const = default;
 };
 

@@ -125,6 +125,8 @@ std::string writePlan(const Plan& plan)
                          {"microbatches", plan.pipeline.microbatches}};
     if (plan.pipeline.slices != 1) pipeline["slices"] = plan.pipeline.slices;
     if (plan.pipeline.group != 0) pipeline["group"] = plan.pipeline.group;
+    if (plan.pipeline.concatenation != Concatenation::Direct)
+        pipeline["concatenation"] = wordOf(kConcatenationWords, plan.pipeline.concatenation);
     if (plan.pipeline.memoryLimit != 0) pipeline["memory_limit"] = traces::exactSize(plan.pipeline.memoryLimit);
     if (plan.pipeline.sharding != Sharding::None) pipeline["sharding"] = wordOf(kShardingWords, plan.pipeline.sharding);
     if (plan.pipeline.recompute != Recompute::None) pipeline["recompute"] = wordOf(kRecomputeWords, plan.pipeline.recompute);

@@ -115,6 +115,9 @@ Expected<void> checkRequest(const ScheduleRequest& request)
     if (request.slices > 1 && !known->family.cutsSequences)
         return Error{fmt::format("schedule {}: {} slices of a sequence are not allowed, it takes sequences whole; use 1 slice, or seq1f1b",
                                  request.name, request.slices)};
+    if (request.concatenation != Concatenation::Direct && !known->family.concatenates)
+        return Error{fmt::format("schedule {}: it is not made of units that could be concatenated with {}; use direct, or chimera", request.name,
+                                 request.concatenation == Concatenation::Doubling ? "doubled forwards" : "halved backwards")};
     return known->check ? known->check(request) : Expected<void>{};
 }
 

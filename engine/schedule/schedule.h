@@ -37,6 +37,13 @@ enum class UpdateRule : std::uint8_t {
     DoubleBuffered, // asynchronous: the same, and group k goes by the weights after update k-1 (PipeDream-2BW)
 };
 
+// How a family that is made of units goes on where there are more micro-batches than one unit has (Chimera, arXiv 2107.06925).
+enum class Concatenation : std::uint8_t {
+    Direct,   // the next unit's forwards where the last one's backwards leave room
+    Doubling, // two micro-batches go forward at once, which takes about as long as a backward, and back one by one
+    Halving,  // whole micro-batches go forward and come back in halves; a half is written as a slice
+};
+
 struct Schedule {
     std::string name;
     int ranks = 0;
@@ -78,6 +85,7 @@ struct ScheduleRequest {
     int microbatches = 8;
     int slices = 1;                   // of a sequence, for the families that cut sequences
     int group = 0;                    // micro-batches of a group, for families that go in groups; 0: the family's own
+    Concatenation concatenation = Concatenation::Direct; // for families of units
     const CostTable* costs = nullptr; // for families that plan by costs; none: F, I and W take the same time, nothing to transfer
     std::int64_t memoryLimit = 0;     // bytes of activations of a rank, for the same; 0: the family's own
     std::stop_token stop = {};        // ends the making of a large schedule early, with an error; looked at once per rank
@@ -102,6 +110,7 @@ struct ScheduleFamily {
     bool plansByCosts = false; // goes by the costs and the memory limit of a request; the others leave them alone
     bool cutsSequences = false; // takes more than one slice
     bool goesInGroups = false;  // takes the size of a group of micro-batches
+    bool concatenates = false;  // is made of units, which can follow each other in more ways than one
     bool asynchronous = false;  // its weights change while micro-batches are in flight, see weight_versions.h
 };
 

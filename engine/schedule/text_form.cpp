@@ -142,7 +142,7 @@ Expected<void> deriveShape(Schedule& schedule)
                                      extent.lastStage, extent.lastUnit, traces::counted(actions, "action"), kMaxStages)};
     }
     const std::int32_t units = first.lastUnit + 1 + (two ? up.lastUnit + 1 : 0);
-    if (units % schedule.slices != 0 || (two && schedule.slices != 1))
+    if (units % schedule.slices != 0 || (two && (up.lastUnit + 1) % schedule.slices != 0))
         return Error{fmt::format("the sequences have {} each, but {} are named in all, which is no multiple",
                                  traces::counted(schedule.slices, "slice"), traces::counted(units, "slice"))};
     if (schedule.asynchronous() && (two || schedule.slices != 1))
@@ -157,7 +157,7 @@ Expected<void> deriveShape(Schedule& schedule)
     Expected<std::vector<Rank>> other = derivePlacement(schedule, Flow::Up, up.lastStage);
     if (!other.ok()) return other.error();
     schedule.upStageToRank = std::move(other.value());
-    schedule.upMicrobatches = up.lastUnit + 1;
+    schedule.upMicrobatches = (up.lastUnit + 1) / schedule.slices;
     return {};
 }
 

@@ -68,6 +68,20 @@ TEST(Simulate, GoesInGroupsOfTheSizeAskedFor)
     EXPECT_THAT(order, HasSubstr("0F0,0F1,0F2,2F0,2F1,2F2,2B0,0F3"));
 }
 
+// A step of chimera is as long as the larger of its slots, forwards or halves of backwards: 3m/2 + p - 2 of 2 ms, 3m + p - 2 of 1 ms.
+TEST(Simulate, ConcatenatesTheUnitsOfChimera)
+{
+    const auto of = [](const char* how) {
+        return jsonOf({"simulate", "--schedule", "chimera", "--microbatches", "16", "--activation-bytes", "1MiB", "--concatenation", how, "--json"});
+    };
+    EXPECT_LE(of("doubling")["makespan_ns"], 52'000'000);
+    EXPECT_LE(of("halving")["makespan_ns"], 50'000'000);
+    EXPECT_GT(of("direct")["makespan_ns"], 52'000'000);
+    EXPECT_EQ(of("doubling")["per_rank"][1]["peak_memory_bytes"], 8 << 20);
+    EXPECT_EQ(of("halving")["per_rank"][1]["peak_memory_bytes"], 4 << 20);
+    EXPECT_EQ(of("halving")["microbatches"], 16);
+}
+
 TEST(Simulate, PlansForAMemoryLimit)
 {
     const auto spanBubble = [](const char* limit) {

@@ -132,6 +132,73 @@ TEST(Chimera, HasBubblesInTheMiddleWhereBackwardsAreLonger)
     EXPECT_DOUBLE_EQ(figuresOf(made("chimera", 8, 8), slotCosts(8, kSlot, 2 * kSlot)).bubbleMakespan, 1.0 / 3);
 }
 
+engine::Schedule concatenated(engine::Concatenation how, int p, int m)
+{
+    return engine::generate({.name = "chimera", .ranks = p, .microbatches = m, .concatenation = how}).value();
+}
+
+// Slots of two forwards or one backward: 3m/2 + p - 2 of them, each as long as two forwards, and none is lost between the units.
+TEST(Chimera, LosesNothingBetweenUnitsWithDoubledForwards)
+{
+    for (const int p : {2, 4, 6, 8, 12, 16})
+        for (const int units : {1, 2, 3}) {
+            const int m = 2 * p * units;
+            SCOPED_TRACE(std::to_string(p) + " ranks, " + std::to_string(m) + " micro-batches");
+            const engine::Schedule schedule = concatenated(engine::Concatenation::Doubling, p, m);
+            ASSERT_TRUE(engine::validate(schedule).legal());
+            const traces::StepFigures figures = figuresOf(schedule, slotCosts(p, kSlot, 2 * kSlot));
+            EXPECT_LE(figures.makespan, (3 * m + 2 * (p - 2)) * kSlot);
+            EXPECT_LE(figures.makespan, figuresOf(made("chimera", p, m), slotCosts(p, kSlot, 2 * kSlot)).makespan);
+            const std::vector<double> peaks = peaksOf(figures);
+            EXPECT_DOUBLE_EQ(*std::max_element(peaks.begin(), peaks.end()), 2 * p); // twice those of the direct way
+        }
+}
+
+// Makespans of an independent list schedule and event simulation, F 1 and B 2.
+TEST(Chimera, TakesAsLongAsAnotherSimulationSaysWithDoubledForwards)
+{
+    for (const auto& [p, m, makespan] : {std::tuple{2, 4, 12}, {4, 8, 27}, {4, 16, 52}, {4, 10, 36}, {6, 12, 42}, {8, 64, 204}, {16, 64, 220}})
+        EXPECT_EQ(figuresOf(concatenated(engine::Concatenation::Doubling, p, m), slotCosts(p, kSlot, 2 * kSlot)).makespan, makespan * kSlot) << p << ' ' << m;
+}
+
+TEST(Chimera, TakesTwoMicroBatchesForwardAtOnceWithDoubledForwards)
+{
+    const std::string text = engine::toText(concatenated(engine::Concatenation::Doubling, 4, 8));
+    EXPECT_EQ(text.substr(0, text.find('\n')),
+              "d0F0,d0F1,d0F2,d0F3,u3F0,u3F1,u3B0,u3B1,u3F2,u3F3,u3B2,u3B3,d0B0,d0B1,d0B2,d0B3");
+}
+
+// The order of doubled forwards over halves, which are as half as long and as large.
+TEST(Chimera, IsDoublingOverHalvesWithHalvedBackwards)
+{
+    for (const auto& [p, m] : {std::pair{2, 2}, {4, 4}, {4, 10}, {6, 24}, {8, 32}}) {
+        SCOPED_TRACE(std::to_string(p) + " ranks, " + std::to_string(m) + " micro-batches");
+        const engine::Schedule halves = concatenated(engine::Concatenation::Halving, p, m);
+        EXPECT_TRUE(engine::validate(halves).legal());
+        EXPECT_EQ(halves.slices, 2);
+        EXPECT_EQ(halves.microbatches, m);
+        EXPECT_EQ(engine::parseSchedule(engine::toText(halves), "chimera").value(), halves);
+        const traces::StepFigures figures = figuresOf(halves, slotCosts(p, kSlot, 2 * kSlot));
+        EXPECT_EQ(figures.makespan, figuresOf(concatenated(engine::Concatenation::Doubling, p, 2 * m), slotCosts(p, kSlot, 2 * kSlot)).makespan);
+        const std::vector<double> peaks = peaksOf(figures);
+        EXPECT_LE(*std::max_element(peaks.begin(), peaks.end()), p); // as of the direct way
+    }
+}
+
+TEST(Chimera, TakesEveryEvenNumberOfMicroBatchesInEveryWay)
+{
+    for (const engine::Concatenation how : {engine::Concatenation::Doubling, engine::Concatenation::Halving})
+        for (int p = 2; p <= 8; p += 2)
+            for (int m = 2; m <= 40; m += 2) EXPECT_TRUE(engine::validate(concatenated(how, p, m)).legal()) << p << ' ' << m;
+}
+
+TEST(Chimera, AloneIsMadeOfUnits)
+{
+    EXPECT_THAT(errorOf({.name = "1f1b", .concatenation = engine::Concatenation::Doubling}),
+                HasSubstr("it is not made of units that could be concatenated with doubled forwards; use direct, or chimera"));
+    EXPECT_THAT(errorOf({.name = "dualpipe", .microbatches = 8, .concatenation = engine::Concatenation::Halving}), HasSubstr("halved backwards"));
+}
+
 TEST(Seq1F1B, IsGeneratedActionByAction)
 {
     const Golden golden = readGolden("seq1f1b_p4_m4_s2.txt");

@@ -77,6 +77,7 @@ TEST(PlanJson, KeepsEveryValue)
     plan.pipeline = {"interleaved", 2, 2, 4, ""};
     plan.pipeline.group = 4;
     plan.pipeline.sharding = Sharding::Zero3;
+    plan.pipeline.concatenation = Concatenation::Halving;
     plan.pipeline.memoryLimit = 12'345; // waits for a schedule that plans by it
     plan.costs.source = CostSource::Measured;
     plan.costs.inputGrad = 5;

@@ -28,6 +28,7 @@ inline RandomCase draw(unsigned seed)
         request.chunks = among(family.minChunks, std::max(family.minChunks, std::min(family.maxChunks, 4)));
         request.microbatches = among(1, 16);
         request.slices = family.cutsSequences ? among(1, 4) : 1;
+        if (family.concatenates) request.concatenation = static_cast<engine::Concatenation>(among(0, 2));
         request.group = family.goesInGroups ? among(0, 9) : 0;
     } while (!engine::checkRequest(request).ok());
     RandomCase drawn{engine::generate(request).value(), {}};
