@@ -198,6 +198,15 @@ Expected<void> applyPlanning(Plan& plan, const Overrides& given)
         if (way == ways.end()) return Error{fmt::format("--concatenation {}: not known; direct, doubling or halving", *given.concatenation)};
         plan.pipeline.concatenation = way->second;
     }
+    if (given.offload) {
+        const Expected<double> share = traces::parseFraction(*given.offload);
+        if (!share.ok()) return about("--offload", share);
+        if (!(share.value() >= 0 && share.value() <= 1)) return Error{fmt::format("--offload {} is not allowed; 0 to 1, or 0% to 100%", *given.offload)};
+        if (family && !family->takesOffload)
+            return Error{fmt::format("--offload {}: schedule {} {}; leave it out", *given.offload, name,
+                                     name == "bpipe" ? "moves activations itself" : "keeps no activations for a backward")};
+        plan.pipeline.offload = share.value();
+    }
     if (given.group) {
         const Expected<long long> size = parseWhole("--group", *given.group, 0, engine::kMaxActions / 2);
         if (!size.ok()) return size.error();
@@ -253,6 +262,7 @@ void addOverrides(CLI::App& verb, Overrides& given)
            "What replicas of the pipeline divide: optimizer state, gradients too, weights too (FSDP). The last two add REDUCE_GRAD, UNSHARD "
            "and RESHARD actions");
     option("--concatenation", given.concatenation, "direct|doubling|halving", "How chimera goes on beyond a unit of micro-batches");
+    option("--offload", given.offload, "0..1", "Share of the activations of a rank that goes to the host until its backward, longest-lived first");
     option("--memory-limit", given.memoryLimit, "X",
            "Bound on the activations of a rank, for schedules that plan by it (zb-auto, zb-v-auto)");
     option("--recompute", given.recompute, "none|full", "full: a forward keeps its input alone, and computes the rest again before the backward");

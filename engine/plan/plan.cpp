@@ -2,6 +2,7 @@
 #include "engine/plan/plan.h"
 
 #include "engine/plan/plan_words.h"
+#include "engine/schedule/offload.h"
 #include "engine/schedule/shard.h"
 #include "engine/schedule/validate.h"
 #include "traces/base/text.h"
@@ -70,7 +71,8 @@ ScheduleRequest requestOf(const PipelineSpec& pipeline)
             .microbatches = pipeline.microbatches,
             .slices = pipeline.slices,
             .group = family && family->goesInGroups ? pipeline.group : 0,
-            .concatenation = family && family->concatenates ? pipeline.concatenation : Concatenation::Direct};
+            .concatenation = family && family->concatenates ? pipeline.concatenation : Concatenation::Direct,
+            .offload = family && family->takesOffload ? pipeline.offload : 0};
 }
 
 int PipelineSpec::parts() const
@@ -121,7 +123,9 @@ Expected<Schedule> orderedBy(const Plan& plan, const std::stop_token& stop)
     const ValidationReport report = validate(schedule);
     if (!report.errors.empty()) return Error{report.errors.front().message}.in("pipeline.custom_schedule");
     if (Expected<void> possible = checkSharding(pipeline, schedule.asynchronous()); !possible.ok()) return possible.error();
-    return shard(std::move(parsed).value(), pipeline.sharding);
+    Expected<Schedule> moved = withOffload(std::move(parsed).value(), pipeline.offload);
+    if (!moved.ok()) return moved.error().in("pipeline.offload");
+    return shard(std::move(moved).value(), pipeline.sharding);
 }
 
 } // namespace

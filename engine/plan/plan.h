@@ -34,6 +34,7 @@ struct PipelineSpec {
     Sharding sharding = Sharding::None; // what replicas divide: adds actions to the schedule (engine/schedule/shard.h)
     Recompute recompute = Recompute::None; // activations are computed again before they are needed
     Concatenation concatenation = Concatenation::Direct; // for schedules of units
+    double offload = 0; // share of the activations that goes to the host for a while
 
     // The parts of a micro-batch that actions are of: slices of its sequences, or its halves.
     [[nodiscard]] int parts() const;

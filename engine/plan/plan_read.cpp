@@ -92,6 +92,7 @@ Expected<void> readPipeline(const Json& json, PipelineSpec& pipeline)
     object.integer("group", pipeline.group, 0, static_cast<int>(kMaxActions / 2));
     object.choice("sharding", pipeline.sharding, choices(kShardingWords));
     object.choice("concatenation", pipeline.concatenation, choices(kConcatenationWords));
+    object.number("offload", pipeline.offload, 0, 1);
     object.parsed("memory_limit", pipeline.memoryLimit, &traces::parseSize);
     object.choice("recompute", pipeline.recompute, choices(kRecomputeWords));
     object.text("custom_schedule", pipeline.customSchedule);

@@ -28,6 +28,7 @@ Generator gpipe();
 Generator gpipeLifo();
 Generator oneFOneB();
 Generator eagerOneFOneB();
+Generator bPipe();
 Generator interleaved();
 Generator loopedBfs();
 Generator zbH1();

@@ -28,11 +28,13 @@ Schedule forwardOnlySchedule(const ScheduleRequest& request)
 
 Generator forwardOnly()
 {
-    return {{"forward-only", "Forward only", "Inference: micro-batches go through the stages one way, and nothing comes back.",
-             "any number of ranks and micro-batches; one chunk per rank",
-             "DeepSpeed InferenceSchedule; PyTorch forward-only schedule", 1, 1,
-             {{"PyTorch", "_ScheduleForwardOnly"}, {"DeepSpeed", "InferenceSchedule"}}},
-            &forwardOnlySchedule};
+    Generator made{{"forward-only", "Forward only", "Inference: micro-batches go through the stages one way, and nothing comes back.",
+                    "any number of ranks and micro-batches; one chunk per rank",
+                    "DeepSpeed InferenceSchedule; PyTorch forward-only schedule", 1, 1,
+                    {{"PyTorch", "_ScheduleForwardOnly"}, {"DeepSpeed", "InferenceSchedule"}}},
+                   &forwardOnlySchedule};
+    made.family.takesOffload = false;
+    return made;
 }
 
 } // namespace stagecraft::engine

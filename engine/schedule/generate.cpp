@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/schedule/families.h"
+#include "engine/schedule/offload.h"
 #include "engine/schedule/placement.h"
 #include "traces/base/text.h"
 
@@ -63,6 +64,7 @@ const std::vector<Generator>& generators()
         gpipeLifo(),
         oneFOneB(),
         eagerOneFOneB(),
+        bPipe(),
         interleaved(),
         loopedBfs(),
         zbH1(),
@@ -118,6 +120,11 @@ Expected<void> checkRequest(const ScheduleRequest& request)
     if (request.concatenation != Concatenation::Direct && !known->family.concatenates)
         return Error{fmt::format("schedule {}: it is not made of units that could be concatenated with {}; use direct, or chimera", request.name,
                                  request.concatenation == Concatenation::Doubling ? "doubled forwards" : "halved backwards")};
+    if (!(request.offload >= 0 && request.offload <= 1))
+        return Error{fmt::format("schedule {}: a share of {:g} to offload is not allowed; 0 to 1", request.name, request.offload)};
+    if (request.offload > 0 && !known->family.takesOffload)
+        return Error{fmt::format("schedule {}: a share of {:g} to offload is not allowed, it {}; use 0, or 1f1b", request.name, request.offload,
+                                 request.name == "bpipe" ? "moves activations itself" : "keeps none for a backward")};
     return known->check ? known->check(request) : Expected<void>{};
 }
 
@@ -126,7 +133,7 @@ Expected<Schedule> generate(const ScheduleRequest& request)
     if (Expected<void> legal = checkRequest(request); !legal.ok()) return legal.error();
     Schedule schedule = findGenerator(request.name)->generate(request);
     if (request.stop.stop_requested()) return Error{"the making of the schedule was stopped"}; // it may be a part
-    return schedule;
+    return request.offload > 0 ? withOffload(std::move(schedule), request.offload) : schedule;
 }
 
 std::vector<Rank> loopPlacement(int ranks, int chunks)

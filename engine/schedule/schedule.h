@@ -44,6 +44,12 @@ enum class Concatenation : std::uint8_t {
     Halving,  // whole micro-batches go forward and come back in halves; a half is written as a slice
 };
 
+// Where activations go that an OFFLOAD takes off their rank.
+enum class OffloadTo : std::uint8_t {
+    Host,
+    Partner, // rank p-1-r of rank r (BPipe)
+};
+
 struct Schedule {
     std::string name;
     int ranks = 0;
@@ -58,7 +64,9 @@ struct Schedule {
     // Asynchronous schedules have an OPTIMIZER of a stage after each group of so many micro-batches; the last group takes the rest.
     UpdateRule updates = UpdateRule::Flush;
     int microbatchesPerUpdate = 0; // 0 for Flush
+    OffloadTo offloadTo = OffloadTo::Host; // without meaning where nothing is offloaded
 
+    [[nodiscard]] Rank partnerOf(Rank rank) const { return Rank{ranks - 1 - rank.value}; }
     [[nodiscard]] bool asynchronous() const { return updates != UpdateRule::Flush; }
     [[nodiscard]] int stages() const { return static_cast<int>(stageToRank.size()); }
     [[nodiscard]] bool twoDirections() const { return !upStageToRank.empty(); }
@@ -86,6 +94,7 @@ struct ScheduleRequest {
     int slices = 1;                   // of a sequence, for the families that cut sequences
     int group = 0;                    // micro-batches of a group, for families that go in groups; 0: the family's own
     Concatenation concatenation = Concatenation::Direct; // for families of units
+    double offload = 0;               // share of the activations that goes to the host for a while (offload.h)
     const CostTable* costs = nullptr; // for families that plan by costs; none: F, I and W take the same time, nothing to transfer
     std::int64_t memoryLimit = 0;     // bytes of activations of a rank, for the same; 0: the family's own
     std::stop_token stop = {};        // ends the making of a large schedule early, with an error; looked at once per rank
@@ -111,6 +120,7 @@ struct ScheduleFamily {
     bool cutsSequences = false; // takes more than one slice
     bool goesInGroups = false;  // takes the size of a group of micro-batches
     bool concatenates = false;  // is made of units, which can follow each other in more ways than one
+    bool takesOffload = true;   // its activations can go to the host: they wait for a backward, and it does not move them itself
     bool asynchronous = false;  // its weights change while micro-batches are in flight, see weight_versions.h
 };
 
@@ -138,8 +148,9 @@ std::vector<Rank> wavePlacement(int ranks, int chunks);
 std::string toText(const Schedule& schedule);
 
 // Reads the text form. Ranks are the lines; stages and micro-batches follow from the actions, and a stage lies on the rank
-// where it first appears. Two comment lines say what actions cannot: "# slices K", that sequences are cut into K slices, and
-// "# updates G stashed" or "# updates G double-buffered", that the weights change after every G micro-batches.
+// where it first appears. Some comment lines say what actions cannot: "# slices K", that sequences are cut into K slices,
+// "# updates G stashed" or "# updates G double-buffered", that the weights change after every G micro-batches, and "# offload to
+// partner", that OFFLOAD goes to rank p-1-r.
 // DeepSpeed's instruction lists are read as well, known by their brackets (deepspeed.h).
 // Errors name line, cell and what was expected. The result may still be illegal: see validate.h.
 Expected<Schedule> parseSchedule(std::string_view text, std::string name = "custom");

@@ -199,11 +199,18 @@ Expected<void> readUpdates(std::string_view text, std::size_t number, Schedule& 
                              number, text)};
 }
 
-// "# slices 2", "# updates 4 stashed": the comments that say something, for the actions cannot.
+Expected<void> readOffload(std::string_view text, std::size_t number, Schedule& schedule)
+{
+    if (text != "partner") return Error{fmt::format("line {}: \"{}\" is no place for activations; partner, or leave the line out", number, text)};
+    schedule.offloadTo = OffloadTo::Partner;
+    return {};
+}
+
+// "# slices 2", "# updates 4 stashed", "# offload to partner": the comments that say something, for the actions cannot.
 Expected<void> readComment(std::string_view line, std::size_t number, Schedule& schedule)
 {
     const std::string_view text = traces::trimmed(line.substr(1));
-    for (const auto& [word, read] : {std::pair{std::string_view{"slices "}, &readSlices}, {"updates ", &readUpdates}})
+    for (const auto& [word, read] : {std::pair{std::string_view{"slices "}, &readSlices}, {"updates ", &readUpdates}, {"offload to ", &readOffload}})
         if (text.starts_with(word)) return read(traces::trimmed(text.substr(word.size())), number, schedule);
     return {};
 }
@@ -216,6 +223,7 @@ std::string toText(const Schedule& schedule)
     if (schedule.slices > 1) out += fmt::format("# slices {}\n", schedule.slices);
     for (const auto& [word, rule] : kUpdateWords)
         if (schedule.updates == rule) out += fmt::format("# updates {} {}\n", schedule.microbatchesPerUpdate, word);
+    if (schedule.offloadTo == OffloadTo::Partner) out += "# offload to partner\n";
     for (const std::vector<Action>& list : schedule.order) {
         if (list.empty()) out += ','; // an empty line would be no rank
         for (std::size_t i = 0; i < list.size();) {

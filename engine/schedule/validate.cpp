@@ -3,6 +3,7 @@
 
 #include "engine/schedule/dry_run.h"
 #include "engine/schedule/lower.h"
+#include "engine/schedule/offload.h"
 #include "engine/schedule/sharding_rules.h"
 #include "engine/schedule/validate_updates.h"
 
@@ -16,9 +17,9 @@ namespace stagecraft::engine {
 namespace {
 
 // Kinds that belong to one (stage, micro-batch) and may occur once for it.
-constexpr std::array<ActionKind, 8> kTracked{ActionKind::Forward,     ActionKind::Backward,     ActionKind::InputGrad,
-                                             ActionKind::WeightGrad,  ActionKind::SendForward,  ActionKind::RecvForward,
-                                             ActionKind::SendBackward, ActionKind::RecvBackward};
+constexpr std::array<ActionKind, 10> kTracked{ActionKind::Forward,      ActionKind::Backward,     ActionKind::InputGrad,   ActionKind::WeightGrad,
+                                              ActionKind::SendForward,  ActionKind::RecvForward,  ActionKind::SendBackward,
+                                              ActionKind::RecvBackward, ActionKind::Offload,      ActionKind::Reload};
 
 std::optional<std::size_t> trackedIndex(ActionKind kind)
 {
@@ -31,6 +32,7 @@ class Inspector {
 public:
     Inspector(const Schedule& schedule, std::size_t maxErrors)
         : schedule_(schedule), maxErrors_(maxErrors), communicates_(hasCommunication(schedule)),
+          offloads_(hasOffload(schedule)),
           stages_(static_cast<std::size_t>(schedule.stages())),
           units_(static_cast<std::size_t>(std::max({schedule.units(Flow::Down), schedule.units(Flow::Up), 0}))),
           position_(2 * kTracked.size() * stages_ * units_, -1)
@@ -146,6 +148,20 @@ private:
             if (!full && weight && !input) missing(u, ActionKind::InputGrad, "a W needs an I");
         });
         if (communicates_) checkCommunication(trains);
+        if (offloads_) forEachUnit([&](const Unit& u) { checkMoved(u, trains); });
+    }
+
+    // What left its rank comes back for its backward.
+    void checkMoved(const Unit& u, bool trains)
+    {
+        const int away = positionOf(ActionKind::Offload, u);
+        const int back = positionOf(ActionKind::Reload, u);
+        if (away >= 0 && !trains)
+            return fault(rankOf(u), away, textOf(ActionKind::Offload, u), "moves what nothing will need, there is no backward; remove it");
+        if (away >= 0 && schedule_.offloadTo == OffloadTo::Partner && schedule_.partnerOf(rankOf(u)) == rankOf(u))
+            return fault(rankOf(u), away, textOf(ActionKind::Offload, u), "would go to the rank itself, the middle one is its own partner; remove it");
+        if (away >= 0 && back < 0) missing(u, ActionKind::Reload, "what was offloaded has to be there for its backward");
+        if (away < 0 && back >= 0) missing(u, ActionKind::Offload, "there is nothing to reload");
     }
 
     void checkCommunication(bool trains)
@@ -192,6 +208,12 @@ private:
             inOrder(u, ActionKind::Forward, ActionKind::InputGrad);
             inOrder(u, ActionKind::InputGrad, ActionKind::WeightGrad);
             if (schedule_.slices > 1) checkSlices(u);
+            if (offloads_) {
+                inOrder(u, ActionKind::Forward, ActionKind::Offload);
+                inOrder(u, ActionKind::Offload, ActionKind::Reload);
+                inOrder(u, ActionKind::Reload, ActionKind::Backward);
+                inOrder(u, ActionKind::Reload, ActionKind::InputGrad);
+            }
             if (!communicates_) return;
             inOrder(u, ActionKind::RecvForward, ActionKind::Forward);
             inOrder(u, ActionKind::Forward, ActionKind::SendForward);
@@ -223,6 +245,7 @@ private:
     const Schedule& schedule_;
     std::size_t maxErrors_;
     bool communicates_;
+    bool offloads_;
     std::size_t stages_;
     std::size_t units_; // of the direction that has more
     std::vector<int> position_; // by tracked kind, direction, stage, unit; -1 where there is none

@@ -325,6 +325,24 @@ void Machine::complete(std::size_t r)
     advance(r, span.end);
 }
 
+// Of activations off their rank or back.
+TimeNs Machine::copyTime(Rank rank, Bytes bytes) const
+{
+    if (schedule_.offloadTo == OffloadTo::Partner) {
+        const Links::Hop hop = links_.hop(rank, schedule_.partnerOf(rank), bytes);
+        return hop.latency + hop.occupied;
+    }
+    return costs_.machine.host.latency + costs_.machine.host.occupied(bytes);
+}
+
+// The other side of a copy: the partner has the same slice on a lane of its own.
+void Machine::keepForPartner(std::size_t r, int depth, Interval copy, const Action& action, TimeNs at, Bytes change)
+{
+    const Rank partner = schedule_.partnerOf(Rank{r});
+    recording_.add(partner, LaneKind::Copy, {copy.begin, copy.end, action, traces::Step{ranks_[r].step}, {}}, depth);
+    recording_.hold(partner, MemoryClass::Activations, at, change);
+}
+
 // Copies and collectives begin when the rank comes to them and their lane is free, and take nothing of the rank.
 void Machine::beside(std::size_t r, const Action& action)
 {
@@ -336,22 +354,24 @@ void Machine::beside(std::size_t r, const Action& action)
         free = begin + time;
         return Interval{begin, free};
     };
+    const bool toPartner = schedule_.offloadTo == OffloadTo::Partner;
     switch (action.kind()) {
     case ActionKind::Offload: {
         Made& kept = made(rank.step, {ActionKind::Forward, action.work.flow, action.stage(), action.microbatch()});
-        const Interval copy = next(rank.offloadFree, 0, costs_.machine.host.latency + costs_.machine.host.occupied(stage.activationBytes));
+        const Interval copy = next(rank.offloadFree, 0, copyTime(Rank{r}, stage.activationBytes));
         kept.offloaded = copy.end;
         addSlice(r, LaneKind::Copy, copy, action, 0);
         recording_.hold(Rank{r}, MemoryClass::Activations, copy.end, -stage.activationBytes);
+        if (toPartner) keepForPartner(r, 2, copy, action, copy.begin, stage.activationBytes);
         return;
     }
     case ActionKind::Reload: {
         Made& kept = made(rank.step, {ActionKind::Forward, action.work.flow, action.stage(), action.microbatch()});
-        const Interval copy =
-            next(rank.reloadFree, kept.offloaded, costs_.machine.host.latency + costs_.machine.host.occupied(stage.activationBytes));
+        const Interval copy = next(rank.reloadFree, kept.offloaded, copyTime(Rank{r}, stage.activationBytes));
         kept.reloaded = copy.end;
         kept.reload = addSlice(r, LaneKind::Copy, copy, action, 1);
         recording_.hold(Rank{r}, MemoryClass::Activations, copy.begin, stage.activationBytes);
+        if (toPartner) keepForPartner(r, 3, copy, action, copy.end, -stage.activationBytes);
         return;
     }
     case ActionKind::Unshard: {

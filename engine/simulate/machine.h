@@ -109,6 +109,8 @@ private:
     [[nodiscard]] std::optional<std::size_t> counterpart(std::size_t r, std::size_t position) const; // posted by the other side, its position
     void meet(std::size_t r, std::size_t position, TimeNs until);
     void beside(std::size_t r, const Action& action); // copies and collectives
+    void keepForPartner(std::size_t r, int depth, traces::Interval copy, const Action& action, TimeNs at, Bytes change);
+    [[nodiscard]] TimeNs copyTime(Rank rank, Bytes bytes) const;
     void occupy(std::size_t r, TimeNs begin, TimeNs end);
     void complete(std::size_t r);
     bool isReady(std::size_t r, const traces::Work& work, TimeNs& begin);

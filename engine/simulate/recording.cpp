@@ -23,7 +23,10 @@ constexpr LaneId kNoLane{static_cast<std::uint32_t>(-1)};
 
 std::string laneName(Rank rank, LaneKind kind, int depth)
 {
-    const char* what = kind == LaneKind::Transfer ? "sends" : kind == LaneKind::Copy ? (depth == 0 ? "offloads" : "reloads") : "collectives";
+    constexpr std::array kCopies{"offloads", "reloads", "keeps", "gives back"}; // the latter two for another rank
+    const char* what = kind == LaneKind::Transfer ? "sends"
+                       : kind == LaneKind::Copy   ? kCopies[static_cast<std::size_t>(std::min<int>(depth, kCopies.size() - 1))]
+                                                  : "collectives";
     const bool numbered = kind == LaneKind::Transfer && depth > 0;
     return fmt::format("rank {} {}{}", rank.value, what, numbered ? fmt::format(" ({})", depth + 1) : "");
 }

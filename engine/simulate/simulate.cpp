@@ -84,7 +84,7 @@ Expected<void> checkRange(const Schedule& schedule, const CostTable& costs, int 
     const double actions = static_cast<double>(schedule.actionCount() + schedule.stageToRank.size());
     const MachineModel& machine = costs.machine;
     double beside = static_cast<double>(costs.transfer); // the longest of what an action may wait for
-    for (const Link& link : {machine.between, machine.host})
+    for (const Link& link : {costs.inside, machine.between, machine.host})
         beside = std::max(beside, static_cast<double>(link.latency) + seconds(link, largest) * 1e9);
     const double collectives = machine.replicas * (static_cast<double>(machine.replica.latency) * static_cast<double>(schedule.stages()) *
                                                        (1 + standing / static_cast<double>(std::max<Bytes>(machine.bucketBytes, 1))) +

@@ -56,6 +56,7 @@ TEST(List, NamesSchedulesModelsAndPlans)
         "gpipe-lifo",
         "1f1b",
         "eager-1f1b",
+        "bpipe",
         "interleaved",
         "looped-bfs",
         "zb-h1",

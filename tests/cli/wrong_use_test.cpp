@@ -65,6 +65,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"simulate", "--memory-limit", "1GiB"}, 2, "--memory-limit 1GiB: schedule 1f1b does not plan for a limit, zb-auto and zb-v-auto do;"},
         Wrong{{"simulate", "--group", "4"}, 2, "--group 4: schedule 1f1b does not go in groups of micro-batches, interleaved and pipedream-2bw do"},
         Wrong{{"simulate", "--schedule", "pipedream-2bw", "--group", "3"}, 1, "the nearest size that fits is 4"},
+        Wrong{{"simulate", "--offload", "2"}, 2, "--offload 2 is not allowed; 0 to 1"},
+        Wrong{{"simulate", "--schedule", "bpipe", "--offload", "0.5"}, 2, "schedule bpipe moves activations itself; leave it out"},
         Wrong{{"simulate", "--concatenation", "halving"}, 2, "--concatenation halving: schedule 1f1b does not concatenate units, chimera does"},
         Wrong{{"simulate", "--schedule", "chimera", "--concatenation", "glued"}, 2, "not known; direct, doubling or halving"},
         Wrong{{"simulate", "--schedule", "interleaved", "--group", "-1"}, 2, "--group -1 is not allowed"},

@@ -29,6 +29,7 @@ inline RandomCase draw(unsigned seed)
         request.microbatches = among(1, 16);
         request.slices = family.cutsSequences ? among(1, 4) : 1;
         if (family.concatenates) request.concatenation = static_cast<engine::Concatenation>(among(0, 2));
+        request.offload = family.takesOffload && among(0, 3) == 0 ? among(0, 10) / 10.0 : 0;
         request.group = family.goesInGroups ? among(0, 9) : 0;
     } while (!engine::checkRequest(request).ok());
     RandomCase drawn{engine::generate(request).value(), {}};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/analysis/figures.h"
 
+#include "traces/analysis/activation_count.h"
 #include "traces/analysis/gap_causes.h"
 #include "traces/analysis/memory_peaks.h"
 #include "traces/analysis/pauses.h"
@@ -12,35 +13,6 @@
 
 namespace stagecraft::traces {
 namespace {
-
-// Whole-rank micro-batches in flight, counted in parts so that it stays exact: a rank's micro-batch is v stages of so many
-// slices. In a two-direction schedule a micro-batch is in one of the rank's two stages, and counts as a whole.
-class ActivationCount {
-public:
-    void add(const Action& action)
-    {
-        switch (action.kind()) {
-        case ActionKind::Forward: keep(); break;
-        case ActionKind::Backward:
-        case ActionKind::WeightGrad: --live_; break;
-        case ActionKind::Overlap: // both are in memory while they run together
-            keep();
-            if (action.partner.kind == ActionKind::Backward) --live_;
-            break;
-        default: break;
-        }
-    }
-    [[nodiscard]] double peak(const TraceInfo& info) const
-    {
-        return static_cast<double>(peak_) / (std::max(info.chunks, 1) * static_cast<double>(std::max(info.slices, 1)));
-    }
-
-private:
-    void keep() { peak_ = std::max(peak_, ++live_); }
-
-    std::int64_t live_ = 0;
-    std::int64_t peak_ = 0;
-};
 
 Bytes peakMemory(const Trace& trace, Rank rank, Interval span)
 {
@@ -72,9 +44,7 @@ RankFigures figuresOf(const Trace& trace, const StepView& view, const RankView& 
         figures.idleByCause[static_cast<std::size_t>(gap.cause)] += length;
         if (gaps) addGaps(*gaps, gap, pauses);
     });
-    ActivationCount activations;
-    for (const SliceRef ref : rank.slices) activations.add(trace.lane(ref.lane).action(ref.index));
-    figures.peakActivations = activations.peak(trace.info);
+    figures.peakActivations = peakActivations(trace, rank);
     figures.peakMemory = peakMemory(trace, rank.rank, view.span);
     return figures;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/analysis/held_activations.h"
 
+#include "traces/analysis/activation_count.h"
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -110,8 +112,10 @@ private:
             if (lane.info().rank != rank.rank || lane.info().kind != LaneKind::Copy) continue;
             for (std::size_t i = 0; i < lane.size(); ++i) {
                 const Work& work = lane.action(i).work;
-                if (work.kind == ActionKind::Offload) changes_.push_back({lane.end(i), work});
-                if (work.kind == ActionKind::Reload) changes_.push_back({lane.begin(i), work});
+                if (work.kind != ActionKind::Offload && work.kind != ActionKind::Reload) continue;
+                // what a rank keeps for another comes with the one and goes with the other
+                const bool comes = (work.kind == ActionKind::Reload) == isStageOf(trace.info, work, rank.rank);
+                changes_.push_back({comes ? lane.begin(i) : lane.end(i), work});
             }
         }
         std::stable_sort(changes_.begin(), changes_.end(), [](const Change& a, const Change& b) { return a.at < b.at; });
