@@ -198,6 +198,24 @@ Expected<void> applyPlanning(Plan& plan, const Overrides& given)
         if (way == ways.end()) return Error{fmt::format("--concatenation {}: not known; direct, doubling or halving", *given.concatenation)};
         plan.pipeline.concatenation = way->second;
     }
+    if (given.slicing) {
+        const auto way = std::find_if(engine::kSlicingWords.begin(), engine::kSlicingWords.end(),
+                                      [&](const auto& known) { return known.first == *given.slicing; });
+        if (way == engine::kSlicingWords.end()) return Error{fmt::format("--slicing {}: not known; equal or balanced", *given.slicing)};
+        if (family && !family->cutsSequences)
+            return Error{fmt::format("--slicing {}: schedule {} takes sequences whole; leave it out, or take seq1f1b", *given.slicing, name)};
+        plan.pipeline.slicing = way->second;
+    }
+    if (given.attentionShare) {
+        const Expected<double> share = traces::parseFraction(*given.attentionShare);
+        if (!share.ok()) return about("--attention-share", share);
+        if (!(share.value() >= 0 && share.value() <= 1))
+            return Error{fmt::format("--attention-share {} is not allowed; 0 to 1, or 0% to 100%", *given.attentionShare)};
+        if (family && !family->cutsSequences)
+            return Error{fmt::format("--attention-share {}: schedule {} takes sequences whole; leave it out, or take seq1f1b",
+                                     *given.attentionShare, name)};
+        plan.costs.attentionShare = share.value();
+    }
     if (given.offload) {
         const Expected<double> share = traces::parseFraction(*given.offload);
         if (!share.ok()) return about("--offload", share);
@@ -256,6 +274,8 @@ void addOverrides(CLI::App& verb, Overrides& given)
     option("--chunks", given.chunks, "V", "Stages per rank; list schedules tells how many each takes");
     option("--microbatches", given.microbatches, "M", "Micro-batches per step; their size stays");
     option("--slices", given.slices, "K", "Slices of each sequence; seq1f1b takes any number, the others 1");
+    option("--slicing", given.slicing, "equal|balanced", "Slices of one length, or of one time where attention grows with the position");
+    option("--attention-share", given.attentionShare, "0..1", "Share of a forward that is attention, for slices; the model's unless given");
     option("--group", given.group, "G", "Micro-batches of a group, for interleaved (through a chunk before the next; 0: PyTorch's rule) and pipedream-2bw (of an "
            "update; 0: as many as ranks)");
     option("--sharding", given.sharding, "none|zero1|zero2|zero3",

@@ -159,7 +159,8 @@ std::vector<LayerCounts> layerCounts(const ModelSpec& model)
                            const std::int64_t dim = b.dim;
                            c.parameters = 4 * dim * dim + 4 * dim + 2 * dim * b.ffn + b.ffn + dim + 4 * dim;
                            // four d x d products and two d x f, and the two of attention (dense, as Megatron-LM counts)
-                           c.forwardFlops = 2 * rows * positions * (4 * d * d + 2 * d * f) + 4 * rows * positions * positions * d;
+                           c.attentionFlops = 4 * rows * positions * positions * d;
+                           c.forwardFlops = 2 * rows * positions * (4 * d * d + 2 * d * f) + c.attentionFlops;
                            // both norms' input and result, q, k, v, attention's result twice (as computed and as laid out
                            // for the projection), the wide layer before and after GELU
                            c.activationBytes = toBytes(kFloatBytes * rows * positions * (9 * d + 2 * f));

@@ -78,6 +78,7 @@ struct ModelSpec {
 struct LayerCounts {
     std::int64_t parameters = 0;
     double forwardFlops = 0;
+    double attentionFlops = 0;   // of the forward's, what grows with the position: queries times keys, and their values
     double backwardFlops = 0;    // twice the forward's: input and weight gradient
     Bytes outputBytes = 0;       // what is handed to the next layer
     Bytes activationBytes = 0;   // kept from F until B: inputs of matrix products, norms, attention, activations

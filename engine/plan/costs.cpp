@@ -4,7 +4,7 @@
 #include "engine/plan/plan.h"
 
 #include "engine/plan/machine_json.h"
-
+#include "engine/plan/slice_shares.h"
 #include "traces/base/text.h"
 #include "traces/store/bounds.h"
 
@@ -46,6 +46,8 @@ Expected<void> checkSaid(const CostSpec& costs)
                                    {"boundary_bytes", costs.boundaryBytes}});
         !ok.ok())
         return ok;
+    if (costs.attentionShare && !(*costs.attentionShare >= 0 && *costs.attentionShare <= 1))
+        return Error{fmt::format("costs: attention_share is {:g}; 0 to 1 is allowed", *costs.attentionShare)};
     for (const StageCosts& stage : costs.measured) {
         for (const TimeNs time :
              {stage.forward, stage.backward, stage.inputGrad, stage.weightGrad, stage.overlap, stage.optimizer})
@@ -217,6 +219,28 @@ void cutIntoSlices(int slices, CostTable& table)
     }
 }
 
+// Part of a forward that grows with the position, by FLOPs.
+double attentionShareOf(const ModelSpec& model)
+{
+    double attention = 0;
+    double all = 0;
+    for (const LayerCounts& layer : layerCounts(model)) {
+        attention += layer.attentionFlops;
+        all += layer.forwardFlops;
+    }
+    return all > 0 ? attention / all : 0;
+}
+
+void addSliceShares(const Plan& plan, CostTable& table)
+{
+    if (plan.pipeline.slices == 1) return;
+    const double attention = plan.costs.attentionShare ? *plan.costs.attentionShare : attentionShareOf(plan.model);
+    if (attention == 0) return;
+    SliceShares shares = sliceShares(plan.pipeline.slices, attention, plan.pipeline.slicing);
+    if (plan.pipeline.slicing == Slicing::Equal) table.sliceTime = std::move(shares.time);
+    else table.sliceSize = std::move(shares.size);
+}
+
 Expected<void> addTransfer(const Plan& plan, const ModelSizes* sizes, CostTable& table)
 {
     const CostSpec& costs = plan.costs;
@@ -279,6 +303,7 @@ Expected<CostTable> costsOf(const Plan& plan)
     table.sharding = plan.pipeline.sharding;
     table.machine = plan.machine;
     cutIntoSlices(plan.pipeline.parts(), table);
+    addSliceShares(plan, table);
     table.jitter = plan.costs.jitter;
     table.seed = plan.costs.seed;
     return table;

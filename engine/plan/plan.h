@@ -21,6 +21,9 @@
 
 namespace stagecraft::engine {
 
+// Where sequences are cut: into slices of one length, or of one time (slice_shares.h).
+enum class Slicing : std::uint8_t { Equal, Balanced };
+
 struct PipelineSpec {
     std::string schedule = "1f1b"; // a family's name, or "custom"
     int ranks = 4;
@@ -33,6 +36,7 @@ struct PipelineSpec {
     int slices = 1; // of a sequence, for schedules that cut them
     Sharding sharding = Sharding::None; // what replicas divide: adds actions to the schedule (engine/schedule/shard.h)
     Recompute recompute = Recompute::None; // activations are computed again before they are needed
+    Slicing slicing = Slicing::Equal;
     Concatenation concatenation = Concatenation::Direct; // for schedules of units
     double offload = 0; // share of the activations that goes to the host for a while
 
@@ -65,6 +69,8 @@ struct CostSpec {
     // Measured: one entry per stage.
     std::vector<StageCosts> measured;
     std::string measuredFrom; // "run of gpt-small, 2 ranks, threads, 2026-11-28", shown beside the figures
+    // Share of a forward that is attention and grows with the position, for slices of sequences; nothing: the model's, or 0.
+    std::optional<double> attentionShare;
     // Transfers between ranks of a node, for every source:
     TimeNs latency = 0;
     double bandwidth = 0; // bytes per second; 0: transfers take the latency alone

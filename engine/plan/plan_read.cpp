@@ -91,6 +91,7 @@ Expected<void> readPipeline(const Json& json, PipelineSpec& pipeline)
     object.integer("slices", pipeline.slices, 1, kMaxSlices);
     object.integer("group", pipeline.group, 0, static_cast<int>(kMaxActions / 2));
     object.choice("sharding", pipeline.sharding, choices(kShardingWords));
+    object.choice("slicing", pipeline.slicing, choices(kSlicingWords));
     object.choice("concatenation", pipeline.concatenation, choices(kConcatenationWords));
     object.number("offload", pipeline.offload, 0, 1);
     object.parsed("memory_limit", pipeline.memoryLimit, &traces::parseSize);
@@ -156,6 +157,10 @@ Expected<void> readCosts(const Json& json, CostSpec& costs)
         return readStageCosts(stage, path, costs.measured.emplace_back());
     });
     object.text("measured_from", costs.measuredFrom);
+    if (double share = 0; object.find("attention_share") != nullptr) {
+        object.number("attention_share", share, 0, 1);
+        costs.attentionShare = share;
+    }
     object.parsed("latency", costs.latency, &traces::parseDuration);
     object.parsed("bandwidth", costs.bandwidth, &traces::parseBandwidth);
     object.parsed("boundary_bytes", costs.boundaryBytes, &traces::parseSize);

@@ -27,6 +27,7 @@ inline constexpr std::array<Word<CostSource>, 3> kCostSourceWords{
     {{"assumed", CostSource::Assumed}, {"model", CostSource::Model}, {"measured", CostSource::Measured}}};
 inline constexpr std::array<Word<Concatenation>, 3> kConcatenationWords{
     {{"direct", Concatenation::Direct}, {"doubling", Concatenation::Doubling}, {"halving", Concatenation::Halving}}};
+inline constexpr std::array<Word<Slicing>, 2> kSlicingWords{{{"equal", Slicing::Equal}, {"balanced", Slicing::Balanced}}};
 inline constexpr std::array<Word<RunMode>, 2> kRunModeWords{{{"threads", RunMode::Threads}, {"emulated", RunMode::Emulated}}};
 inline constexpr std::array<Word<DeviceKind>, 1> kDeviceWords{{{"cpu", DeviceKind::Cpu}}};
 inline constexpr std::array<Word<CheckMode>, 3> kCheckWords{

@@ -75,6 +75,7 @@ OrderedJson costsJson(const CostSpec& costs)
         json["measured"] = std::move(stages);
     }
     if (!costs.measuredFrom.empty()) json["measured_from"] = costs.measuredFrom;
+    if (costs.attentionShare) json["attention_share"] = *costs.attentionShare;
     if (costs.latency != 0) json["latency"] = traces::exactDuration(costs.latency);
     if (costs.bandwidth > 0) json["bandwidth"] = fmt::format("{}B/s", costs.bandwidth);
     if (costs.boundaryBytes != 0) json["boundary_bytes"] = traces::exactSize(costs.boundaryBytes);
@@ -124,6 +125,7 @@ std::string writePlan(const Plan& plan)
                          {"chunks", plan.pipeline.chunks},
                          {"microbatches", plan.pipeline.microbatches}};
     if (plan.pipeline.slices != 1) pipeline["slices"] = plan.pipeline.slices;
+    if (plan.pipeline.slicing != Slicing::Equal) pipeline["slicing"] = wordOf(kSlicingWords, plan.pipeline.slicing);
     if (plan.pipeline.group != 0) pipeline["group"] = plan.pipeline.group;
     if (plan.pipeline.concatenation != Concatenation::Direct)
         pipeline["concatenation"] = wordOf(kConcatenationWords, plan.pipeline.concatenation);

@@ -8,6 +8,7 @@
 #include "engine/schedule/schedule.h"
 #include "engine/simulate/cost_table.h"
 #include "engine/simulate/jitter.h"
+#include "engine/simulate/slice_parts.h"
 
 #include <cmath>
 
@@ -19,7 +20,10 @@ inline TimeNs pairTime(const CostTable& costs, const Action& pair)
 {
     const StageCosts& ahead = costs.stages[index(pair.stage())];
     const StageCosts& back = costs.stages[index(pair.partner.stage)];
-    const TimeNs apart = ahead.forward + (pair.partner.kind == ActionKind::InputGrad ? back.inputGrad : back.backward);
+    const TimeNs forward = partOf(costs.sliceTime, ahead.forward, pair.microbatch());
+    const TimeNs backward = partOf(costs.sliceTime, pair.partner.kind == ActionKind::InputGrad ? back.inputGrad : back.backward,
+                                   pair.partner.microbatch);
+    const TimeNs apart = forward + backward;
     const TimeNs ownApart = ahead.forward + ahead.backward + back.forward + back.backward;
     const TimeNs ownTogether = ahead.overlap + back.overlap;
     if (ownApart == ownTogether || ownApart == 0) return apart;
@@ -41,6 +45,7 @@ inline TimeNs actionTime(const CostTable& costs, const Action& action, std::uint
     case ActionKind::Optimizer: time = stage.optimizer; break;
     default: return 0;
     }
+    if (action.kind() != ActionKind::Overlap) time = partOf(costs.sliceTime, time, action.kind() == ActionKind::Optimizer ? traces::kNoMicroBatch : action.microbatch());
     if (costs.jitter > 0)
         time = static_cast<TimeNs>(std::llround(static_cast<double>(time) * jitterFactor(costs.jitter, seed, action.work)));
     return time;

@@ -38,6 +38,9 @@ struct CostTable {
     Link inside{};             // the two parts of it
     MachineModel machine{};
     Sharding sharding = Sharding::None;
+    // Of slices of a sequence, where they differ: by slice, factors on the mean slice that the stages above tell; empty: 1 each.
+    std::vector<double> sliceTime = {};
+    std::vector<double> sliceSize = {}; // of activations and of what is handed over
     double jitter = 0;         // relative standard deviation of every action's time (normal, cut at 3 sigma, seeded)
     std::uint64_t seed = 1;
     std::string origin;        // "assumed", "estimated from the model at 50 GFLOP/s", "measured: ..."

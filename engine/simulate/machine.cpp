@@ -4,6 +4,7 @@
 #include "engine/schedule/batch.h"
 #include "engine/schedule/lower.h"
 #include "engine/simulate/action_time.h"
+#include "engine/simulate/slice_parts.h"
 
 #include <algorithm>
 #include <limits>
@@ -180,7 +181,7 @@ std::optional<Machine::Message> Machine::messageOf(const Work& made) const
     const bool ahead = made.kind == ActionKind::Forward;
     const Stage to{made.stage.value + (ahead ? 1 : -1)};
     if (to.value < 0 || to.value >= shape_.stages || shape_.sameRank(made.flow, made.stage, to)) return std::nullopt;
-    return Message{shape_.rank(made.flow, made.stage), shape_.rank(made.flow, to), costs_.stages[index(ahead ? made.stage : to)].outputBytes};
+    return Message{shape_.rank(made.flow, made.stage), shape_.rank(made.flow, to), partOf(costs_.sliceSize, costs_.stages[index(ahead ? made.stage : to)].outputBytes, made.microbatch)};
 }
 
 Interval Machine::launch(std::size_t r, const Work& work, const Message& message, TimeNs at)
@@ -349,6 +350,7 @@ void Machine::beside(std::size_t r, const Action& action)
     RankState& rank = ranks_[r];
     Weights& weights = weightsOf(action.work);
     const StageCosts& stage = costs_.stages[index(action.stage())];
+    const Bytes activations = partOf(costs_.sliceSize, stage.activationBytes, action.microbatch());
     const auto next = [&](TimeNs& free, TimeNs notBefore, TimeNs time) {
         const TimeNs begin = std::max({rank.clock, free, notBefore});
         free = begin + time;
@@ -358,20 +360,20 @@ void Machine::beside(std::size_t r, const Action& action)
     switch (action.kind()) {
     case ActionKind::Offload: {
         Made& kept = made(rank.step, {ActionKind::Forward, action.work.flow, action.stage(), action.microbatch()});
-        const Interval copy = next(rank.offloadFree, 0, copyTime(Rank{r}, stage.activationBytes));
+        const Interval copy = next(rank.offloadFree, 0, copyTime(Rank{r}, activations));
         kept.offloaded = copy.end;
         addSlice(r, LaneKind::Copy, copy, action, 0);
-        recording_.hold(Rank{r}, MemoryClass::Activations, copy.end, -stage.activationBytes);
-        if (toPartner) keepForPartner(r, 2, copy, action, copy.begin, stage.activationBytes);
+        recording_.hold(Rank{r}, MemoryClass::Activations, copy.end, -activations);
+        if (toPartner) keepForPartner(r, 2, copy, action, copy.begin, activations);
         return;
     }
     case ActionKind::Reload: {
         Made& kept = made(rank.step, {ActionKind::Forward, action.work.flow, action.stage(), action.microbatch()});
-        const Interval copy = next(rank.reloadFree, kept.offloaded, copyTime(Rank{r}, stage.activationBytes));
+        const Interval copy = next(rank.reloadFree, kept.offloaded, copyTime(Rank{r}, activations));
         kept.reloaded = copy.end;
         kept.reload = addSlice(r, LaneKind::Copy, copy, action, 1);
-        recording_.hold(Rank{r}, MemoryClass::Activations, copy.begin, stage.activationBytes);
-        if (toPartner) keepForPartner(r, 3, copy, action, copy.end, -stage.activationBytes);
+        recording_.hold(Rank{r}, MemoryClass::Activations, copy.begin, activations);
+        if (toPartner) keepForPartner(r, 3, copy, action, copy.end, -activations);
         return;
     }
     case ActionKind::Unshard: {

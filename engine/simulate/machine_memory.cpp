@@ -10,6 +10,8 @@
 //   buffers                    what was made until it is sent, and what arrived until it is used
 #include "engine/simulate/machine.h"
 
+#include "engine/simulate/slice_parts.h"
+
 #include <utility>
 
 namespace stagecraft::engine {
@@ -32,9 +34,10 @@ void Machine::account(std::size_t r, const Work& work, TimeNs begin, TimeNs end)
     const Rank rank{r};
     const StageCosts& stage = costs_.stages[index(work.stage)];
     Weights& weights = weightsOf(work);
+    const auto part = [&](Bytes ofMean) { return partOf(costs_.sliceSize, ofMean, work.microbatch); };
     const MemoryClass kind = weights.recomputes ? MemoryClass::Recompute : MemoryClass::Activations;
     const auto hold = [&](MemoryClass memory, TimeNs at, Bytes change) { recording_.hold(rank, memory, at, change); };
-    const Bytes input = weights.recomputes ? stage.inputBytes : 0;
+    const Bytes input = weights.recomputes ? part(stage.inputBytes) : 0;
     const auto used = [&](ActionKind made, int from) { // what came from another rank's stage leaves its buffer
         if (work.stage.value + from < 0 || work.stage.value + from >= shape_.stages) return;
         if (const std::optional<Message> message = messageOf({made, work.flow, Stage{work.stage.value + from}, work.microbatch}))
@@ -45,20 +48,20 @@ void Machine::account(std::size_t r, const Work& work, TimeNs begin, TimeNs end)
     case ActionKind::Forward:
         used(ActionKind::Forward, -1);
         if (stashes && ++weights.inFlight > 1) hold(MemoryClass::Versions, begin, stage.weightBytes);
-        hold(MemoryClass::Activations, begin, weights.recomputes ? input : stage.activationBytes);
+        hold(MemoryClass::Activations, begin, weights.recomputes ? input : part(stage.activationBytes));
         break;
-    case ActionKind::Recompute: hold(MemoryClass::Recompute, begin, stage.activationBytes); break;
+    case ActionKind::Recompute: hold(MemoryClass::Recompute, begin, part(stage.activationBytes)); break;
     case ActionKind::Backward:
         used(ActionKind::Backward, 1);
-        hold(kind, end, -stage.activationBytes);
+        hold(kind, end, -part(stage.activationBytes));
         hold(MemoryClass::Activations, end, -input);
         break;
     case ActionKind::InputGrad:
         used(ActionKind::Backward, 1);
-        hold(kind, end, stage.wgradBytes - stage.activationBytes);
+        hold(kind, end, part(stage.wgradBytes) - part(stage.activationBytes));
         hold(MemoryClass::Activations, end, -input);
         break;
-    case ActionKind::WeightGrad: hold(kind, end, -stage.wgradBytes); break;
+    case ActionKind::WeightGrad: hold(kind, end, -part(stage.wgradBytes)); break;
     case ActionKind::Optimizer:
         weights.stepped = true;
         weights.gradientEnd = weights.reduced = kNever;

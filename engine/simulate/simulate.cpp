@@ -81,6 +81,8 @@ Expected<void> checkRange(const Schedule& schedule, const CostTable& costs, int 
         standing += static_cast<double>(stage.weightBytes) + static_cast<double>(stage.gradientBytes) +
                     static_cast<double>(stage.optimizerBytes);
     }
+    if (!costs.sliceTime.empty()) longest *= *std::max_element(costs.sliceTime.begin(), costs.sliceTime.end());
+    if (!costs.sliceSize.empty()) largest *= *std::max_element(costs.sliceSize.begin(), costs.sliceSize.end());
     const double actions = static_cast<double>(schedule.actionCount() + schedule.stageToRank.size());
     const MachineModel& machine = costs.machine;
     double beside = static_cast<double>(costs.transfer); // the longest of what an action may wait for

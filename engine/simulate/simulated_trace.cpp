@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/simulate/simulated_trace.h"
 
+#include "engine/simulate/slice_parts.h"
 #include "traces/base/text.h"
 
 #include <fmt/format.h>
@@ -118,11 +119,13 @@ private:
     void account(const Work& work, TimeNs begin, TimeNs end)
     {
         const StageCosts& stage = costs_.stages[index(work.stage)];
+        const Bytes kept = partOf(costs_.sliceSize, stage.activationBytes, work.microbatch);
+        const Bytes keptForW = partOf(costs_.sliceSize, stage.wgradBytes, work.microbatch);
         switch (work.kind) {
-        case ActionKind::Forward: changeActivations(begin, stage.activationBytes); break;
-        case ActionKind::Backward: changeActivations(end, -stage.activationBytes); break;
-        case ActionKind::InputGrad: changeActivations(end, stage.wgradBytes - stage.activationBytes); break;
-        case ActionKind::WeightGrad: changeActivations(end, -stage.wgradBytes); break;
+        case ActionKind::Forward: changeActivations(begin, kept); break;
+        case ActionKind::Backward: changeActivations(end, -kept); break;
+        case ActionKind::InputGrad: changeActivations(end, keptForW - kept); break;
+        case ActionKind::WeightGrad: changeActivations(end, -keptForW); break;
         default: return;
         }
         const bool makesGradient = work.kind == ActionKind::Backward || work.kind == ActionKind::WeightGrad;

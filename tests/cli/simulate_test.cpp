@@ -68,6 +68,16 @@ TEST(Simulate, GoesInGroupsOfTheSizeAskedFor)
     EXPECT_THAT(order, HasSubstr("0F0,0F1,0F2,2F0,2F1,2F2,2B0,0F3"));
 }
 
+TEST(Simulate, BalancesSlicesWhoseAttentionGrows)
+{
+    const auto of = [](const char* slicing, const char* share) {
+        return jsonOf({"simulate", "--schedule", "seq1f1b", "--slices", "4", "--slicing", slicing, "--attention-share", share, "--json"})["makespan_ns"]
+            .get<long long>();
+    };
+    EXPECT_EQ(of("balanced", "0.5"), of("equal", "0"));
+    EXPECT_GT(of("equal", "50%"), of("equal", "0"));
+}
+
 // A step of chimera is as long as the larger of its slots, forwards or halves of backwards: 3m/2 + p - 2 of 2 ms, 3m + p - 2 of 1 ms.
 TEST(Simulate, ConcatenatesTheUnitsOfChimera)
 {
