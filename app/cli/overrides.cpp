@@ -208,7 +208,7 @@ Expected<void> applyPlanning(Plan& plan, const Overrides& given)
     }
     if (given.attentionShare) {
         const Expected<double> share = traces::parseFraction(*given.attentionShare);
-        if (!share.ok()) return about("--attention-share", share);
+        if (!share.ok()) return share.error().in("--attention-share");
         if (!(share.value() >= 0 && share.value() <= 1))
             return Error{fmt::format("--attention-share {} is not allowed; 0 to 1, or 0% to 100%", *given.attentionShare)};
         if (family && !family->cutsSequences)
@@ -218,7 +218,7 @@ Expected<void> applyPlanning(Plan& plan, const Overrides& given)
     }
     if (given.offload) {
         const Expected<double> share = traces::parseFraction(*given.offload);
-        if (!share.ok()) return about("--offload", share);
+        if (!share.ok()) return share.error().in("--offload");
         if (!(share.value() >= 0 && share.value() <= 1)) return Error{fmt::format("--offload {} is not allowed; 0 to 1, or 0% to 100%", *given.offload)};
         if (family && !family->takesOffload)
             return Error{fmt::format("--offload {}: schedule {} {}; leave it out", *given.offload, name,

@@ -102,11 +102,7 @@ Expected<Schedule> orderedBy(const Plan& plan, const std::stop_token& stop)
         Expected<ScheduleRequest> request = judgedRequest(plan, costs);
         if (!request.ok()) return request.error();
         request.value().stop = stop;
-        if (Expected<void> possible = checkSharding(pipeline, findFamily(request.value().name)->asynchronous); !possible.ok())
-            return possible.error();
-        Expected<Schedule> made = generate(request.value());
-        if (!made.ok()) return made;
-        return shard(std::move(made).value(), pipeline.sharding);
+        return generate(request.value());
     }
     Expected<Schedule> parsed = parseSchedule(pipeline.customSchedule);
     if (!parsed.ok()) return parsed.error().in("pipeline.custom_schedule");
@@ -122,19 +118,25 @@ Expected<Schedule> orderedBy(const Plan& plan, const std::stop_token& stop)
     if (schedule.slices != pipeline.slices) return differs("slices", pipeline.slices, schedule.slices);
     const ValidationReport report = validate(schedule);
     if (!report.errors.empty()) return Error{report.errors.front().message}.in("pipeline.custom_schedule");
-    if (Expected<void> possible = checkSharding(pipeline, schedule.asynchronous()); !possible.ok()) return possible.error();
-    Expected<Schedule> moved = withOffload(std::move(parsed).value(), pipeline.offload);
+    Expected<Schedule> moved = withOffload(std::move(parsed).value(), pipeline.offload); // a family does so itself
     if (!moved.ok()) return moved.error().in("pipeline.offload");
-    return shard(std::move(moved).value(), pipeline.sharding);
+    return moved;
 }
 
 } // namespace
 
 Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop)
 {
+    const PipelineSpec& pipeline = plan.pipeline;
     Expected<Schedule> schedule = orderedBy(plan, stop);
-    if (schedule.ok() && plan.pipeline.recompute == Recompute::Full) return withRecompute(std::move(schedule).value());
-    return schedule;
+    if (!schedule.ok()) return schedule;
+    if (Expected<void> possible = checkSharding(pipeline, schedule.value().asynchronous()); !possible.ok()) return possible.error();
+    schedule = shard(std::move(schedule).value(), pipeline.sharding);
+    if (pipeline.recompute == Recompute::None) return schedule;
+    if (hasOffload(schedule.value()))
+        return Error{"pipeline.recompute: activations that are computed again are not kept, and this schedule moves them away to keep them; "
+                     "take one of the two"};
+    return withRecompute(std::move(schedule).value());
 }
 
 Expected<Partition> partitionOf(const Plan& plan)

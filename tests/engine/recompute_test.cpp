@@ -46,6 +46,10 @@ TEST(Recompute, IsAPartOfAPlansSchedule)
     engine::Plan plan;
     plan.pipeline.recompute = engine::Recompute::Full;
     EXPECT_EQ(engine::scheduleOf(plan).value(), engine::withRecompute(made("1f1b", 4, 8)));
+    plan.pipeline.offload = 0.5;
+    EXPECT_EQ(engine::scheduleOf(plan).error().message.substr(0, 19), "pipeline.recompute:");
+    plan.pipeline.recompute = engine::Recompute::None;
+    EXPECT_GT(engine::scheduleOf(plan).value().actionCount(), made("1f1b", 4, 8).actionCount());
 }
 
 } // namespace
