@@ -46,6 +46,7 @@ struct ExportOptions {
     std::optional<ShownLanes> lanes{};      // nullopt: all of them
     TimelineItem selection{};               // with its arrows; of the same sources
     FoldedRanks folded{};
+    bool criticalPath = false;
     QString title{};                        // empty: the trace's own
     std::vector<QStringList> table{};       // below the lanes instead of the line of figures: first row titles, first column names
 };

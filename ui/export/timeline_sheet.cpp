@@ -207,11 +207,13 @@ void TimelineSheet::paint(QPainter& painter, Surface surface, double deviceRatio
     view.range = range();
     view.foldMarks = false;
     view.selection = options_.selection;
+    view.criticalPath = options_.criticalPath;
     if (options_.lanes) view.scroll = options_.lanes->scroll;
     painter_.paint(painter, scene_, layout_, view);
 
     const double legendLeft = kMargin + painter_.headerWidth();
-    paintLegend(painter, scene_, QRectF(legendLeft, size_.height() - below, size_.width() - kMargin - legendLeft, kLegendHeight), theme, font_);
+    paintLegend(painter, scene_, QRectF(legendLeft, size_.height() - below, size_.width() - kMargin - legendLeft, kLegendHeight), theme, font_,
+                {.criticalPath = options_.criticalPath});
     if (!options_.table.empty()) return paintTable(painter, size_.height() - kMargin - figuresHeight());
     painter.setFont(font_);
     painter.setPen(theme.mutedText);

@@ -5,6 +5,7 @@
 #include "ui/plots/memory_curve.h"
 #include "ui/plots/tickers.h"
 #include "ui/theme/contrast.h"
+#include "ui/timeline/time_ticks.h"
 
 #include <QEvent>
 #include <QMouseEvent>
@@ -28,7 +29,9 @@ constexpr int kMostPredictedRanks = 8;
 constexpr int kLegendMargin = 30; // its frame, and its distance from the axes
 constexpr std::size_t kMostCountedSlices = 2'000'000; // more take longer than one waits, and more memory than their lanes
 constexpr int kPeakPadding = 6;
-constexpr double kHeadRoom = 1.5; // of the peak: room for its text and the legend
+constexpr double kHeadRoom = 1.7; // of the peak: room for its two lines of text and the legend
+constexpr double kNearLimit = 2.5; // times the highest curve
+constexpr int kTwoLines = 160; // height from which the peak's text may have two lines beside the legend
 
 // From the ground up: what stays at the bottom, what comes and goes on top.
 constexpr std::array<MemoryClass, traces::kMemoryClassCount> kStack{
@@ -65,7 +68,8 @@ QString sizeText(traces::Bytes bytes) { return QString::fromStdString(traces::fo
 MemoryPlot::MemoryPlot(TimelineScene& scene, QWidget* parent)
     : QWidget(parent), scene_(scene), theme_(Theme::of(ThemeKind::Light)), plot_(new QCustomPlot(this)),
       timeTicker_(new TimeTicker), cursor_(new QCPItemStraightLine(plot_)), peak_(new QCPItemTracer(plot_)),
-      peakText_(new QCPItemText(plot_)), note_(new QCPItemText(plot_))
+      peakText_(new QCPItemText(plot_)), limit_(new QCPItemStraightLine(plot_)), limitText_(new QCPItemText(plot_)),
+      runsOut_(new QCPItemStraightLine(plot_)), runsOutText_(new QCPItemText(plot_)), note_(new QCPItemText(plot_))
 {
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 0, 0, 0);
@@ -93,6 +97,7 @@ MemoryPlot::MemoryPlot(TimelineScene& scene, QWidget* parent)
     plot_->axisRect()->insetLayout()->setInsetAlignment(0, Qt::AlignTop | Qt::AlignRight);
     plot_->axisRect()->insetLayout()->setMargins(QMargins(4, 2, 4, 2));
 
+    cursor_->setObjectName("cursor");
     cursor_->setVisible(false);
     peak_->setVisible(false);
     peak_->setStyle(QCPItemTracer::tsCircle);
@@ -101,6 +106,19 @@ MemoryPlot::MemoryPlot(TimelineScene& scene, QWidget* parent)
     peakText_->setPadding(QMargins(kPeakPadding, 1, kPeakPadding, 4));
     peakText_->setPositionAlignment(Qt::AlignLeft | Qt::AlignBottom);
     peakText_->position->setTypeX(QCPItemPosition::ptAbsolute);
+    peakText_->setTextAlignment(Qt::AlignLeft);
+    limitText_->setPositionAlignment(Qt::AlignLeft | Qt::AlignTop);
+    limitText_->setPadding(QMargins(kPeakPadding, 1, kPeakPadding, 1));
+    limitText_->position->setTypeX(QCPItemPosition::ptAxisRectRatio);
+    runsOutText_->setPositionAlignment(Qt::AlignLeft | Qt::AlignBottom);
+    runsOutText_->setPadding(QMargins(kPeakPadding, 1, kPeakPadding, 2));
+    runsOutText_->position->setTypeY(QCPItemPosition::ptAxisRectRatio);
+    for (QCPItemPosition* point : {runsOut_->point1, runsOut_->point2}) point->setTypeY(QCPItemPosition::ptAxisRectRatio);
+    for (QCPAbstractItem* item : {static_cast<QCPAbstractItem*>(limit_), static_cast<QCPAbstractItem*>(limitText_),
+                                  static_cast<QCPAbstractItem*>(runsOut_), static_cast<QCPAbstractItem*>(runsOutText_)}) {
+        item->setVisible(false);
+        item->setLayer(QStringLiteral("overlay"));
+    }
     for (QCPItemPosition* point : {cursor_->point1, cursor_->point2}) {
         point->setTypeX(QCPItemPosition::ptAbsolute);
         point->setTypeY(QCPItemPosition::ptAxisRectRatio);
@@ -114,6 +132,7 @@ MemoryPlot::MemoryPlot(TimelineScene& scene, QWidget* parent)
 
     connect(&scene_, &TimelineScene::sourcesChanged, this, &MemoryPlot::rebuild);
     connect(&scene_, &TimelineScene::dataChanged, this, &MemoryPlot::addData);
+    connect(&scene_, &TimelineScene::analysed, this, &MemoryPlot::addData);
     connect(&scene_.axis(), &TimeAxis::rangeChanged, this, &MemoryPlot::showRange);
     setTheme(theme_);
 }
@@ -131,6 +150,10 @@ void MemoryPlot::setTheme(const Theme& theme)
     peak_->setBrush(theme_.base);
     peakText_->setColor(theme_.text);
     note_->setColor(theme_.mutedText);
+    limit_->setPen(QPen(theme_.error, 1.4, Qt::DashLine));
+    limitText_->setColor(theme_.error);
+    runsOut_->setPen(QPen(theme_.error, 1.4));
+    runsOutText_->setColor(theme_.error);
     rebuild();
 }
 
@@ -345,8 +368,13 @@ void MemoryPlot::addData()
     }
     note_->setVisible(curves_.empty() && !scene_.empty());
     plot_->yAxis->setVisible(!curves_.empty());
-    plot_->yAxis->setRange(0, highest > 0 ? highest * kHeadRoom : 1);
+    // the limit is in sight where the curves come near it; far above them it would press them flat
+    const double limit = composition_.inFlight || !trace() ? 0 : static_cast<double>(trace()->info.memoryLimit);
+    double top = highest * kHeadRoom;
+    if (limit > 0 && limit < kNearLimit * highest) top = std::max(top, limit * 1.25);
+    plot_->yAxis->setRange(0, highest > 0 ? top : 1);
     markPeak();
+    markLimit();
     showHover();
     showRange();
 }
@@ -363,14 +391,19 @@ void MemoryPlot::markPeak()
     const RankPoint point = top->sum->highest();
     const double key = static_cast<double>(point.time + shift());
     peak_->position->setCoords(key, static_cast<double>(point.value) * unit());
-    peakText_->setText(tr("peak %1 on rank %2").arg(valueText(point.value)).arg(top->sum->rank().value));
+    peakLine_ = tr("peak %1 on rank %2").arg(valueText(point.value)).arg(top->sum->rank().value);
+    peakParts_ = compositionText(top->sum->rank());
 }
 
 // Beside the peak where there is room, else as far towards it as the axes reach.
 void MemoryPlot::placePeakText()
 {
     const TimeMapping map = mapping();
-    const double width = QFontMetricsF(peakText_->font()).horizontalAdvance(peakText_->text()) + 2 * kPeakPadding;
+    const QFontMetricsF metrics(peakText_->font());
+    const auto widthOf = [&](const QString& text) { return metrics.horizontalAdvance(text) + 2 * kPeakPadding; };
+    const bool both = !peakParts_.isEmpty() && widthOf(peakParts_) <= map.width() && height() >= kTwoLines;
+    peakText_->setText(both ? peakLine_ + QLatin1Char('\n') + peakParts_ : peakLine_);
+    const double width = std::max(widthOf(peakLine_), both ? widthOf(peakParts_) : 0);
     const double x = map.x(static_cast<TimeNs>(peak_->position->key()));
     peakText_->position->setCoords(std::max(map.left(), std::min(x, map.right() - width)), peak_->position->value());
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Memory of each rank on the timeline's own time axis: the total of every rank, or of one chosen rank what it is made of,
-// stacked, with its peak marked; dashed what was simulated beside it. A trace that records no bytes shows the micro-batches
+// stacked, with its peak marked and what makes it up; the limit of a rank where the trace knows one, and the moment from which it
+// would run out; dashed what was simulated beside it. A trace that records no bytes shows the micro-batches
 // whose activations each rank holds instead. Replots at most once per event-loop turn.
 //
 //   MemoryPlot memory(scene);
@@ -96,6 +97,9 @@ private:
     void showHover();
     void placeCursor();
     void markPeak();
+    void markLimit();
+    [[nodiscard]] const traces::MemoryPeak* peakOf(traces::Rank rank) const; // null where its step is not worked out, or none
+    [[nodiscard]] QString compositionText(traces::Rank rank) const;
     void replot();
     [[nodiscard]] const traces::Trace* trace() const; // whose memory is shown: the reference's
     [[nodiscard]] traces::TimeNs shift() const;
@@ -109,6 +113,12 @@ private:
     QCPItemStraightLine* cursor_;
     QCPItemTracer* peak_;
     QCPItemText* peakText_;
+    QString peakLine_; // what it is
+    QString peakParts_; // and what makes it up, where there is room
+    QCPItemStraightLine* limit_;
+    QCPItemText* limitText_;
+    QCPItemStraightLine* runsOut_;
+    QCPItemText* runsOutText_;
     QCPItemText* note_; // in place of curves, where there are none
     std::vector<Curve> curves_;
     std::vector<Prediction> predictions_;

@@ -42,6 +42,7 @@ constexpr Entry kColours[] = {
     {&Theme::filling, {0xe9e3d0, 0x403a27}},
     {&Theme::draining, {0xe4dbe6, 0x3a2f40}},
     {&Theme::pause, {0xb9c0ca, 0x49515d}},
+    {&Theme::path, {0xa3124a, 0xff5c8d}},
     {&Theme::ghost, {0x1d232b, 0xf2f4f7}},
     {&Theme::error, {0xb3261e, 0xff8a80}},
     {&Theme::warning, {0x8a5a00, 0xf2c14e}},

@@ -48,6 +48,7 @@ struct Theme {
     QColor filling;    // and the phases around it
     QColor draining;
     QColor pause;      // paused time
+    QColor path;       // the critical path
     QColor ghost;      // outline of a simulated block over a measured one
     QColor error;
     QColor warning;

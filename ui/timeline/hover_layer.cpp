@@ -67,6 +67,23 @@ void HoverLayer::paintEvent(QPaintEvent*)
             if (x >= lanes.left() && x <= lanes.right()) painter.drawLine(QPointF(x, lanes.top()), QPointF(x, lanes.bottom()));
         if (!span.isEmpty()) chip(span.center().x(), lanes.top() + 6, state_.spanText, accent, theme_.accentText);
     }
+    if (!state_.held.isEmpty()) {
+        const QColor colour = state_.dropLegal ? accent : theme_.error;
+        QColor fill = colour;
+        fill.setAlphaF(0.25F);
+        painter.setBrush(fill);
+        painter.setPen(QPen(colour, 1.5, Qt::DashLine));
+        painter.drawRoundedRect(state_.held, 3, 3);
+        const double x = std::clamp(state_.drop.x(), lanes.left(), lanes.right());
+        painter.setPen(QPen(colour, 4, Qt::SolidLine, Qt::RoundCap));
+        painter.drawLine(QPointF(x, state_.drop.top() - 4), QPointF(x, state_.drop.bottom() + 4));
+        if (!state_.dropText.isEmpty()) {
+            const bool below = state_.drop.bottom() + metrics.height() + 14 <= lanes.bottom();
+            const QString text = metrics.elidedText(state_.dropText, Qt::ElideRight, lanes.width() - 24);
+            chip(x, below ? state_.drop.bottom() + 8 : state_.drop.top() - metrics.height() - 12, text, colour,
+                 state_.dropLegal ? theme_.accentText : theme_.base);
+        }
+    }
     if (state_.cursor && *state_.cursor >= lanes.left() && *state_.cursor <= lanes.right()) {
         QColor line = theme_.cursor;
         line.setAlphaF(0.55F);

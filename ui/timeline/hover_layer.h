@@ -26,6 +26,10 @@ public:
         QRectF box;                   // zoom box; empty: none
         std::optional<QRectF> span;   // measured span
         QString spanText;
+        QRectF held;                  // a block that is being moved; empty: none
+        QRectF drop;                  // where it would fall: a line, as high as its lane
+        bool dropLegal = true;
+        QString dropText;             // what is said of that
         bool focus = false;           // ring around the timeline
 
         bool operator==(const State&) const = default;

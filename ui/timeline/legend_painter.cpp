@@ -30,7 +30,8 @@ std::array<bool, traces::kPaintClassCount> classesOf(const TimelineScene& scene)
 
 } // namespace
 
-void paintLegend(QPainter& painter, const TimelineScene& scene, const QRectF& box, const Theme& theme, const QFont& font)
+void paintLegend(QPainter& painter, const TimelineScene& scene, const QRectF& box, const Theme& theme, const QFont& font,
+                 const LegendOptions& options)
 {
     painter.setFont(font);
     const QFontMetricsF metrics(font);
@@ -58,6 +59,11 @@ void paintLegend(QPainter& painter, const TimelineScene& scene, const QRectF& bo
         painter.setPen(QPen(theme.hatch, kHatchPen));
         for (const QLineF& line : hatchOf(at)) painter.drawLine(line);
     });
+    if (options.criticalPath)
+        entry(QStringLiteral("critical path (dotted: waits)"), kSwatchWidth, [&](const QRectF& at) {
+            painter.setPen(QPen(theme.path, 3, Qt::SolidLine, Qt::RoundCap));
+            painter.drawLine(QPointF(at.left() + 2, at.bottom() - 2), QPointF(at.right() - 2, at.bottom() - 2));
+        });
     int chunks = 1;
     for (int source = 0; source < scene.sourceCount(); ++source) chunks = std::max(chunks, scene.trace(source).info.chunks);
     chunks = std::min(chunks, LaneStyle::kShades);

@@ -14,6 +14,10 @@ class QPainter;
 namespace stagecraft::ui {
 
 // In one line from the left of `box`; entries that have no room are left out.
-void paintLegend(QPainter& painter, const TimelineScene& scene, const QRectF& box, const Theme& theme, const QFont& font);
+struct LegendOptions {
+    bool criticalPath = false; // it is drawn
+};
+void paintLegend(QPainter& painter, const TimelineScene& scene, const QRectF& box, const Theme& theme, const QFont& font,
+                 const LegendOptions& options = {});
 
 } // namespace stagecraft::ui

@@ -14,6 +14,7 @@ struct ShownTimeline {
     double scroll = 0;
     TimelineItem selection{};
     FoldedRanks folded{};
+    bool criticalPath = false;
 };
 
 } // namespace stagecraft::ui

@@ -21,6 +21,17 @@ GapTable tableOf(std::vector<Gap> gaps, const StepPlace& place)
     return GapTable(std::move(gaps));
 }
 
+StepInsight insightOf(const Trace& trace, const traces::StepIndex& index, const StepPlace& place)
+{
+    if (!place.finished) return {};
+    StepInsight insight;
+    if (traces::Expected<traces::CriticalPath> path = traces::criticalPath(trace, index, place.step); path.ok())
+        insight.path = std::move(path).value();
+    insight.peaks = traces::memoryPeaks(trace, index, place.step);
+    insight.steady = traces::steadyState(trace, index, place.step);
+    return insight;
+}
+
 bool sameTrace(const std::weak_ptr<const Trace>& a, const std::weak_ptr<const Trace>& b)
 {
     return !a.owner_before(b) && !b.owner_before(a);
@@ -98,6 +109,18 @@ const std::optional<traces::StepFigures>& StepAnalyses::figures(const TraceSourc
     return known.figures;
 }
 
+const StepInsight& StepAnalyses::insight(const TraceSource& source, const StepTable& steps, Step step)
+{
+    Kept& known = kept(source, step);
+    const StepPlace* place = steps.find(step);
+    if (!place || isCurrent(source, known.insightAt, *place)) return known.insight;
+    if (isDirect(source, *place)) {
+        known.insightAt = *place;
+        known.insight = insightOf(*source.trace, traces::StepIndex(*source.trace), *place);
+    } else want(source, *place);
+    return known.insight;
+}
+
 bool StepAnalyses::calculating(const TraceSource& source, const StepTable& steps, Step step) const
 {
     const StepPlace* place = steps.find(step);
@@ -136,12 +159,13 @@ void StepAnalyses::startNext()
         atWork_ = next;
         job_->start(
             [trace, index, next](JobControl& control) {
-                Result result{next.trace, index, next.place, {}, {}};
+                Result result{next.trace, index, next.place, {}, {}, {}};
                 if (!result.index) result.index = std::make_shared<const traces::StepIndex>(*trace);
                 auto analysis = traces::analyseStep(*trace, *result.index, next.place.step, control.stopToken());
                 if (!analysis) return result;
                 result.gaps = tableOf(std::move(analysis->gaps), next.place);
                 result.figures = std::move(analysis->figures);
+                result.insight = insightOf(*trace, *result.index, next.place);
                 if (next.growing) result.index.reset();
                 return result;
             },
@@ -157,9 +181,10 @@ void StepAnalyses::take(Result result)
         OfTrace& known = ofTrace(trace);
         known.index = result.index;
         Kept& step = known.steps[result.place.step];
-        step.gapsAt = step.figuresAt = result.place;
+        step.gapsAt = step.figuresAt = step.insightAt = result.place;
         step.gaps = std::move(*result.gaps);
         step.figures = std::move(result.figures);
+        step.insight = std::move(result.insight);
         step.askedIn = round_;
     }
     dropOldGaps();

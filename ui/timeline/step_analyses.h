@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Idle intervals and figures of the steps that a scene shows, kept while their traces are shown. Asked for, they are:
+// Idle intervals, figures and insights of the steps that a scene shows, kept while their traces are shown. Asked for, they are:
 //
 //   a short step      worked out at once, and again when it has grown or is finished: by any slice while it is small, by a
 //                     noticeable part when it is larger, so that a long step costs no more per slice than a short one
@@ -15,6 +15,9 @@
 #include "ui/timeline/step_table.h"
 #include "ui/timeline/trace_source.h"
 
+#include "traces/analysis/critical_path.h"
+#include "traces/analysis/memory_peaks.h"
+#include "traces/analysis/steady_state.h"
 #include "traces/analysis/step_index.h"
 
 #include <QObject>
@@ -25,6 +28,13 @@
 #include <vector>
 
 namespace stagecraft::ui {
+
+// What there is to say of a step once it is whole. Without a path for one that is not, or not yet looked at.
+struct StepInsight {
+    std::optional<traces::CriticalPath> path;
+    std::vector<traces::MemoryPeak> peaks; // by rank
+    std::optional<traces::SteadyState> steady;
+};
 
 class StepAnalyses : public QObject {
     Q_OBJECT
@@ -44,6 +54,7 @@ public:
 
     const GapTable& gaps(const TraceSource& source, const StepTable& steps, traces::Step step);
     const std::optional<traces::StepFigures>& figures(const TraceSource& source, const StepTable& steps, traces::Step step);
+    const StepInsight& insight(const TraceSource& source, const StepTable& steps, traces::Step step);
     // What gaps() and figures() last gave is nothing, or outdated, for being worked out.
     [[nodiscard]] bool calculating(const TraceSource& source, const StepTable& steps, traces::Step step) const;
     [[nodiscard]] bool busy() const { return !wanted_.empty() || (job_ && job_->busy()); }
@@ -55,8 +66,10 @@ private:
     struct Kept {
         StepPlace gapsAt; // how far the step had come
         StepPlace figuresAt;
+        StepPlace insightAt;
         GapTable gaps;
         std::optional<traces::StepFigures> figures;
+        StepInsight insight;
         std::uint64_t askedIn = 0; // round
     };
     struct OfTrace {
@@ -75,6 +88,7 @@ private:
         StepPlace place;
         std::optional<GapTable> gaps; // nullopt: was stopped
         std::optional<traces::StepFigures> figures;
+        StepInsight insight;
     };
 
     [[nodiscard]] bool isDirect(const TraceSource& source, const StepPlace& place) const;

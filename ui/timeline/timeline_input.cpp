@@ -85,6 +85,11 @@ void TimelineWidget::mousePressEvent(QMouseEvent* event)
     const Qt::KeyboardModifiers keys = event->modifiers();
     wanted_ = right || (keys & Qt::ControlModifier) ? Drag::Box : keys & Qt::ShiftModifier ? Drag::Measure : Drag::Pan;
     if (pressPos_.x() < lanesRect().left()) wanted_ = Drag::None;
+    if (wanted_ == Drag::Pan && moving_)
+        if (const TimelineItem item = itemAt(pressPos_); mayMove(item)) {
+            wanted_ = Drag::Move;
+            held_ = HeldBlock{item, item.slice.index, {}};
+        }
     drag_ = Drag::Pending;
 }
 
@@ -95,8 +100,9 @@ void TimelineWidget::mouseMoveEvent(QMouseEvent* event)
     if (drag_ == Drag::Pending && wanted_ != Drag::None &&
         (pos - pressPos_).manhattanLength() >= QApplication::startDragDistance()) {
         drag_ = wanted_;
-        if (drag_ == Drag::Pan) setCursor(Qt::ClosedHandCursor);
+        if (drag_ == Drag::Pan || drag_ == Drag::Move) setCursor(Qt::ClosedHandCursor);
     }
+    if (drag_ == Drag::Move) holdAt(pos);
     const TimeMapping map = mapping();
     if (drag_ == Drag::Pan) {
         scene_.axis().pan((lastPos_.x() - pos.x()) * map.nsPerPixel());
@@ -131,7 +137,17 @@ void TimelineWidget::endDrag(QPointF pos)
         const TimeNs b = map.time(std::clamp(pos.x(), lanes.left(), lanes.right()));
         if (a != b) scene_.axis().setRange({std::min(a, b), std::max(a, b)});
     }
+    if (ended == Drag::Move) dropHeld();
+    held_.reset();
     hoverAt(pos);
+}
+
+void TimelineWidget::cancelDrag()
+{
+    drag_ = Drag::None;
+    held_.reset();
+    unsetCursor();
+    hoverAt(lastPos_);
 }
 
 void TimelineWidget::mouseDoubleClickEvent(QMouseEvent* event)

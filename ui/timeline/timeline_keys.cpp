@@ -43,6 +43,9 @@ std::vector<TimelineWidget::KeyHelp> TimelineWidget::keyHelp()
         {tr("/"), tr("search: %1").arg(SearchBar::syntax())},
         {tr("N"), tr("next match; with Shift: previous match")},
         {tr("L"), tr("follow a run: on, off")},
+        {tr("P"), tr("critical path: on, off")},
+        {tr("Ctrl + \u2190  \u2192"), tr("move the selected block in its rank's order, where that can be edited")},
+        {tr("E"), tr("edit the order by dragging blocks: on, off")},
         {tr("Page up  Page down"), tr("scroll the lanes")},
         {tr("Home  End"), tr("go to the start, to the end")},
         {tr("Backspace"), tr("previous view; with Shift: next view")},
@@ -166,6 +169,10 @@ void TimelineWidget::keyPressEvent(QKeyEvent* event)
 {
     TimeAxis& axis = scene_.axis();
     const bool shift = event->modifiers() & Qt::ShiftModifier;
+    if ((event->modifiers() & ~Qt::KeypadModifier) == Qt::ControlModifier && mover_ && (event->key() == Qt::Key_Left || event->key() == Qt::Key_Right)) {
+        moveSelection(event->key() == Qt::Key_Left ? Direction::Back : Direction::On);
+        return;
+    }
     if (event->modifiers() & (Qt::ControlModifier | Qt::AltModifier | Qt::MetaModifier)) {
         QWidget::keyPressEvent(event);
         return;
@@ -183,6 +190,10 @@ void TimelineWidget::keyPressEvent(QKeyEvent* event)
     case Qt::Key_0: fitAll(); break;
     case Qt::Key_M: markSelection(); break;
     case Qt::Key_L: setFollowing(!following_); break;
+    case Qt::Key_P: setCriticalPath(!criticalPath_); break;
+    case Qt::Key_E:
+        if (mover_) setMoving(!moving_);
+        break;
     case Qt::Key_Slash: openSearch(); break;
     case Qt::Key_N: shift ? findPrevious() : findNext(); break;
     case Qt::Key_Right: shift ? measureAlong(Direction::On) : selectNext(); break;
@@ -201,11 +212,8 @@ void TimelineWidget::keyPressEvent(QKeyEvent* event)
     case Qt::Key_End: axis.pan(axis.range().at(axis.limits().end) - (1 - TimeAxis::kFitMargin) * length); break;
     case Qt::Key_Backspace: shift ? axis.forward() : axis.back(); break;
     case Qt::Key_Escape:
-        if (drag_ != Drag::None) {
-            drag_ = Drag::None;
-            unsetCursor();
-            hoverAt(lastPos_);
-        } else if (measurement_) setMeasurement(std::nullopt);
+        if (drag_ != Drag::None) cancelDrag();
+        else if (measurement_) setMeasurement(std::nullopt);
         else if (!selection_.none()) clearSelection();
         else QWidget::keyPressEvent(event);
         break;

@@ -29,6 +29,12 @@ void TimelineLegend::setLeftMargin(double left)
     update();
 }
 
+void TimelineLegend::setCriticalPath(bool shown)
+{
+    criticalPath_ = shown;
+    update();
+}
+
 QSize TimelineLegend::sizeHint() const { return {300, fontMetrics().height() + 6}; }
 
 void TimelineLegend::paintEvent(QPaintEvent*)
@@ -36,7 +42,7 @@ void TimelineLegend::paintEvent(QPaintEvent*)
     QPainter painter(this);
     painter.setRenderHint(QPainter::Antialiasing);
     painter.fillRect(rect(), theme_.base);
-    if (!scene_.empty()) paintLegend(painter, scene_, QRectF(rect()).adjusted(left_, 0, -4, 0), theme_, font());
+    if (!scene_.empty()) paintLegend(painter, scene_, QRectF(rect()).adjusted(left_, 0, -4, 0), theme_, font(), {.criticalPath = criticalPath_});
 }
 
 } // namespace stagecraft::ui

@@ -18,6 +18,7 @@ public:
 
     void setTheme(const Theme& theme);
     void setLeftMargin(double left); // TimelineWidget's headerWidth()
+    void setCriticalPath(bool shown);
     QSize sizeHint() const override;
 
 protected:
@@ -27,6 +28,7 @@ private:
     const TimelineScene& scene_;
     Theme theme_;
     double left_ = 0;
+    bool criticalPath_ = false;
 };
 
 } // namespace stagecraft::ui

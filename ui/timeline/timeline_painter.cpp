@@ -4,7 +4,9 @@
 #include "ui/timeline/arrow_painter.h"
 #include "ui/timeline/header_painter.h"
 #include "ui/timeline/lanes_painter.h"
+#include "ui/timeline/path_painter.h"
 #include "ui/timeline/ruler_painter.h"
+#include "ui/timeline/stuck_painter.h"
 
 #include <QPainter>
 
@@ -62,6 +64,8 @@ void TimelinePainter::paint(QPainter& painter, const TimelineScene& scene, const
     paintRuler(painter, scene, map, ticks, QRectF(lanes.left(), view.area.top(), lanes.width(), lanes.top() - view.area.top()), theme_, font_);
     work_->lanes.paint(painter, scene, layout, view, lanes, ticks, theme_, font_);
     paintMarks(painter, scene, layout, view);
+    paintStuck(painter, scene, layout, {lanes, view.scroll, map}, theme_, font_);
+    if (view.criticalPath) paintCriticalPath(painter, scene, layout, {lanes, view.scroll, map}, theme_);
     paintSelection(painter, scene, layout, {lanes, view.scroll, map}, view.selection, work_->edges.of(scene, view.selection), theme_);
     painter.fillRect(QRectF(view.area.left(), view.area.top(), lanes.left() - view.area.left(), lanes.top() - view.area.top()), theme_.base);
     painter.fillRect(QRectF(view.area.left(), lanes.top() - 1, lanes.left() - view.area.left(), 1), theme_.line);

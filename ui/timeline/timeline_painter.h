@@ -39,6 +39,7 @@ struct TimelineView {
     TimeRange range;   // visible, shown time
     double scroll = 0; // of the lanes, downwards
     TimelineItem selection{};
+    bool criticalPath = false; // drawn over the lanes
     bool foldMarks = true;
     Surface surface = Surface::Pixels;
     double deviceRatio = 1; // pixels per unit, for Pixels

@@ -155,6 +155,9 @@ Interval TimelineScene::extent() const
             any = true;
         }
     }
+    // what ranks wait for is told behind their last block
+    const bool stuck = std::any_of(sources_.begin(), sources_.end(), [](const TraceSource& source) { return !source.stuck.empty(); });
+    if (stuck) all.end += all.length() * 2 / 5;
     return all;
 }
 
@@ -190,6 +193,11 @@ const GapTable& TimelineScene::gaps(int source, traces::Step step) const
 const std::optional<traces::StepFigures>& TimelineScene::figures(int source, traces::Step step) const
 {
     return analyses_.figures(sources_[static_cast<std::size_t>(source)], steps(source), step);
+}
+
+const StepInsight& TimelineScene::insight(int source, traces::Step step) const
+{
+    return analyses_.insight(sources_[static_cast<std::size_t>(source)], steps(source), step);
 }
 
 bool TimelineScene::calculating(int source, traces::Step step) const

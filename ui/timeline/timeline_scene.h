@@ -74,6 +74,9 @@ public:
     [[nodiscard]] const GapTable& gaps(int source, traces::Step step) const;
     [[nodiscard]] const std::optional<traces::StepFigures>& figures(int source, traces::Step step) const;
 
+    // The same of a finished step: critical path, memory peaks, steady state.
+    [[nodiscard]] const StepInsight& insight(int source, traces::Step step) const;
+
     [[nodiscard]] bool calculating(int source, traces::Step step) const; // they are being worked out
     [[nodiscard]] bool calculating() const { return analyses_.busy(); }  // those of any step
 

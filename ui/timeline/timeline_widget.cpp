@@ -78,7 +78,7 @@ double TimelineWidget::scroll() const { return scrollBar_->value(); }
 
 ShownTimeline TimelineWidget::shown() const
 {
-    return {static_cast<int>(std::lround(area().width())), lanesRect().height(), scroll(), selection_, folded_};
+    return {static_cast<int>(std::lround(area().width())), lanesRect().height(), scroll(), selection_, folded_, criticalPath_};
 }
 
 TimeMapping TimelineWidget::mapping() const
@@ -126,6 +126,7 @@ void TimelineWidget::invalidate()
 void TimelineWidget::onSourcesChanged()
 {
     hovered_ = {};
+    if (drag_ == Drag::Move) cancelDrag(); // the block that is held may be gone
     onDataChanged();
 }
 
@@ -190,6 +191,14 @@ void TimelineWidget::setFollowing(bool following)
     emit followingChanged(following);
 }
 
+void TimelineWidget::setCriticalPath(bool shown)
+{
+    if (shown == criticalPath_) return;
+    criticalPath_ = shown;
+    invalidate();
+    emit criticalPathChanged(shown);
+}
+
 // Works out what the hover layer shows; the lanes' picture stays as it is.
 void TimelineWidget::hoverAt(QPointF pos)
 {
@@ -209,6 +218,7 @@ void TimelineWidget::hoverAt(QPointF pos)
     hovered_ = inside && (drag_ == Drag::None || drag_ == Drag::Pending) ? itemAt(pos) : TimelineItem{};
     if (hovered_ != selection_) state.item = itemRect(scene_, layout_, {lanes, scroll(), map}, hovered_);
     if (drag_ == Drag::Box) state.box = QRectF(QPointF(pressPos_.x(), lanes.top()), QPointF(pos.x(), lanes.bottom())).normalized() & lanes;
+    describeHeld(state, pos);
     if (measurement_) {
         state.span = QRectF(QPointF(map.x(measurement_->begin), lanes.top()), QPointF(map.x(measurement_->end), lanes.bottom()));
         state.spanText = durationText(measurement_->length());
@@ -246,6 +256,7 @@ void TimelineWidget::paintPicture()
         view.range = scene_.axis().range();
         view.scroll = scroll();
         view.selection = selection_;
+        view.criticalPath = criticalPath_;
         view.deviceRatio = ratio;
         painter_.paint(painter, scene_, layout_, view);
         painter.fillRect(QRectF(view.area.right(), 0, rightMargin(), height()), painter_.theme().base);

@@ -6,9 +6,12 @@
 //
 //   wheel: zoom at the cursor · shift + wheel: up and down · drag: pan · ctrl + drag or right drag: zoom to a box ·
 //   shift + drag: measure · click: select · double click: fit the block · keys: see keyHelp()
+//   while blocks are moved (setMoving), a drag that begins on one that may be moved takes it to another place in its lane
 #pragma once
 
 #include "ui/theme/theme.h"
+#include "ui/timeline/block_mover.h"
+#include "ui/timeline/hover_layer.h"
 #include "ui/timeline/item_identity.h"
 #include "ui/timeline/item_neighbours.h"
 #include "ui/timeline/lane_layout.h"
@@ -30,7 +33,6 @@ class QToolButton;
 
 namespace stagecraft::ui {
 
-class HoverLayer;
 class SearchBar;
 class TimelineSearch;
 
@@ -59,6 +61,11 @@ public:
     [[nodiscard]] std::optional<traces::Interval> measurement() const { return measurement_; }
 
     [[nodiscard]] bool following() const { return following_; }
+    [[nodiscard]] bool criticalPath() const { return criticalPath_; }
+
+    // Null, and from the start: no block can be moved. It must outlive the widget, or be taken away.
+    void setMover(BlockMover* mover) { mover_ = mover; }
+    [[nodiscard]] bool moving() const { return moving_; }
     [[nodiscard]] ShownTimeline shown() const;
     [[nodiscard]] const LaneLayout& laneLayout() const { return layout_; }
     [[nodiscard]] double headerWidth() const { return painter_.headerWidth(); } // plots below align with it
@@ -75,6 +82,8 @@ public:
 
 public slots:
     void setFollowing(bool following);
+    void setCriticalPath(bool shown); // draws it over the lanes
+    void setMoving(bool moving);      // a drag moves blocks
     void setHoverTime(std::optional<traces::TimeNs> shown); // the cursor of another view
     void setAllFolded(bool folded);
     void fitAll();
@@ -98,6 +107,8 @@ signals:
     void hoverTimeChanged(std::optional<stagecraft::traces::TimeNs> shown);
     void measurementChanged(std::optional<stagecraft::traces::Interval> shown);
     void followingChanged(bool following);
+    void criticalPathChanged(bool shown);
+    void movingChanged(bool moving);
 
 protected:
     bool event(QEvent* event) override;
@@ -114,7 +125,14 @@ protected:
     void changeEvent(QEvent* event) override;
 
 private:
-    enum class Drag : std::uint8_t { None, Pending, Pan, Box, Measure };
+    enum class Drag : std::uint8_t { None, Pending, Pan, Box, Measure, Move };
+
+    // A block that is being moved, and where it would fall.
+    struct HeldBlock {
+        TimelineItem item;
+        std::uint32_t before = 0;
+        BlockMover::Verdict verdict;
+    };
 
     void relayout();
     void invalidate();
@@ -139,6 +157,13 @@ private:
     void paintPicture();
     void paintEmptyState(QPainter& painter) const;
     void endDrag(QPointF pos);
+    void cancelDrag();
+    [[nodiscard]] bool mayMove(const TimelineItem& item) const;
+    [[nodiscard]] traces::TimeNs shiftOf(const TimelineItem& item) const;
+    void holdAt(QPointF pos);
+    void dropHeld();
+    void moveSelection(Direction direction);
+    void describeHeld(HoverLayer::State& state, QPointF pos) const;
     void makeSearchBar();
     void placeChildren();
     void placeSearchBar();
@@ -165,6 +190,10 @@ private:
     QPixmap picture_;
     bool pictureValid_ = false;
     bool following_ = false;
+    bool criticalPath_ = false;
+    BlockMover* mover_ = nullptr;
+    bool moving_ = false;
+    std::optional<HeldBlock> held_;
     Drag drag_ = Drag::None;
     QPointF pressPos_;
     QPointF lastPos_;

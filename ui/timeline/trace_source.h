@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace stagecraft::ui {
 
@@ -18,6 +19,15 @@ enum class SourceRole : std::uint8_t {
     Other       // a run, or an opened trace, beside it
 };
 
+// A rank that waits for ever: what it cannot start, and for whom.
+struct StuckRank {
+    traces::Rank rank{};
+    QString text{}; // "0B1 waits for 1B1"
+    traces::Rank waitsFor{};
+
+    bool operator==(const StuckRank&) const = default;
+};
+
 struct TraceSource {
     // A finished trace, or one that its owner goes on adding to in the GUI thread; then the owner calls
     // TimelineScene::dataArrived() after each batch.
@@ -25,6 +35,7 @@ struct TraceSource {
     QString label{};      // "simulated 1F1B"; empty: the trace's own label and title
     bool growing = false; // a run adds to it
     std::optional<SourceRole> role{}; // nullopt: by the trace's label
+    std::vector<StuckRank> stuck{};   // where it came to no end
 };
 
 SourceRole roleOf(const TraceSource& source);

@@ -51,6 +51,9 @@ void DockLayout::arrange()
     place(panels_.log, Qt::BottomDockWidgetArea);
     place(panels_.loss, Qt::BottomDockWidgetArea);
     window_.splitDockWidget(panels_.log, panels_.loss, Qt::Horizontal);
+    place(panels_.waterfall, Qt::BottomDockWidgetArea);
+    window_.tabifyDockWidget(panels_.log, panels_.waterfall);
+    panels_.log->raise();
     window_.resizeDocks({panels_.log}, {90}, Qt::Vertical);
 }
 

@@ -37,6 +37,7 @@ public:
         QDockWidget* selection;
         QDockWidget* log;
         QDockWidget* loss;
+        QDockWidget* waterfall; // behind the log
     };
     void setPanels(const Panels& panels) { panels_ = panels; }
 

@@ -142,6 +142,38 @@ void addThroughput(Rows& rows, const FigureInput& input)
     }
 }
 
+void addSteadyState(Rows& rows, const FigureInput& input)
+{
+    const auto steadyOf = [&](const StepFigures& f) -> const traces::SteadyState* {
+        const StepInsight* insight = &f == input.other ? input.otherInsight : input.simulatedInsight;
+        return insight && insight->steady ? &*insight->steady : nullptr;
+    };
+    rows.add("Steady period", "per micro-batch, (t[n+p] − t[n])/p",
+             [&](const StepFigures& f) {
+                 const traces::SteadyState* steady = steadyOf(f);
+                 return steady ? toQt(formatDuration(std::llround(steady->period))) : QString::fromUtf8(kDash);
+             },
+             "How much later the busiest rank begins the forward of one more micro-batch, once all ranks work; a schedule that "
+             "does all forwards before the first backward has no such phase.");
+    rows.add("Steady bubble", "1 − (work/m)/period",
+             [&](const StepFigures& f) {
+                 const traces::SteadyState* steady = steadyOf(f);
+                 return steady ? percent(steady->bubble) : QString::fromUtf8(kDash);
+             },
+             "Share of the steady period in which ranks do not compute, on average: what is left of the bubble with ever more micro-batches.");
+}
+
+void addPath(Rows& rows, const FigureInput& input)
+{
+    rows.add("Critical path", "transfers + waits on it",
+             [&](const StepFigures& f) {
+                 const StepInsight* insight = &f == input.other ? input.otherInsight : input.simulatedInsight;
+                 if (!insight || !insight->path) return QString::fromUtf8(kDash);
+                 return toQt(formatDuration(insight->path->total.transfer + insight->path->total.wait));
+             },
+             "What of the chain of actions that ends last is no computing; P draws the chain.");
+}
+
 void addPrediction(Rows& rows, const FigureInput& input)
 {
     if (input.simulated && input.other && input.other->makespan > 0) {
@@ -224,6 +256,8 @@ std::vector<FigureRow> figureRows(const FigureInput& input)
              [](const StepFigures& f) { return peakMemory(f) > 0 ? toQt(traces::formatSize(peakMemory(f))) : QString::fromUtf8(kDash); },
              "Most bytes that one rank holds within the step.");
     addThroughput(rows, input);
+    addSteadyState(rows, input);
+    addPath(rows, input);
     addPrediction(rows, input);
     return rows.rows;
 }

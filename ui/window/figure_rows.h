@@ -7,6 +7,7 @@
 #include "engine/plan/plan.h"
 #include "engine/session/session_message.h"
 #include "traces/analysis/figures.h"
+#include "ui/timeline/step_analyses.h"
 
 #include <QString>
 
@@ -35,8 +36,10 @@ struct FigureInput {
     std::optional<PlanFacts> simulatedFacts{};    // of the edited plan; for the formulas too
     const engine::CostTable* costs = nullptr;     // of the simulation
     const traces::StepFigures* simulated = nullptr;
+    const StepInsight* simulatedInsight = nullptr; // of the same step; null where it is not worked out
     std::optional<PlanFacts> otherFacts{};        // nullopt: unknown
     const traces::StepFigures* other = nullptr;   // measured, emulated or imported; of a finished step
+    const StepInsight* otherInsight = nullptr;
     const engine::RunResult* result = nullptr;    // of the run that made `other`
 };
 

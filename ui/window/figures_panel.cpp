@@ -148,6 +148,7 @@ void FiguresPanel::refresh()
     if (source && step) {
         const Found found = figuresOf(*source, *scene.steps(*source).find(*step));
         input.other = found.figures;
+        if (input.other) input.otherInsight = &scene.insight(*source, *step);
         note = found.reason;
         if (input.other && workbench_.otherIsRun() && workbench_.run().trace() == workbench_.other() && workbench_.run().result())
             input.result = &*workbench_.run().result();
@@ -157,6 +158,7 @@ void FiguresPanel::refresh()
     const bool withSimulated = simulation.trace && !(strangers && !workbench_.simulatedSource());
     if (withSimulated) {
         input.simulated = &simulation.figures;
+        if (const std::optional<int> own = workbench_.simulatedSource()) input.simulatedInsight = &scene.insight(*own, simulation.figures.step);
         input.costs = &simulation.costs;
     }
     if (strangers && withSimulated && input.other)

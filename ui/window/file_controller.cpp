@@ -3,6 +3,7 @@
 
 #include "engine/plan/plan_json.h"
 #include "traces/format/input_file.h"
+#include "traces/format/output_file.h"
 #include "traces/format/trace_file.h"
 #include "ui/bridge/text.h"
 #include "ui/export/timeline_export.h"
@@ -118,6 +119,16 @@ bool FileController::openSchedule()
     if (!plan.ok()) return report(plan.error().in(fromQt(file)), title, {});
     workbench_.document().edit(std::move(plan).value(), tr("schedule from a file"));
     return report({}, title, tr("The schedule is that of %1.").arg(file));
+}
+
+bool FileController::saveSchedule()
+{
+    const QString title = tr("Save schedule");
+    const std::shared_ptr<const engine::Schedule> schedule = workbench_.simulation().simulation().schedule;
+    if (!schedule || !workbench_.simulation().problem().isEmpty()) return report(Error{fromQt(tr("The plan has no schedule that could be written."))}, title, {});
+    const QString file = dialogs_.saveFile(title, tr("Schedules (*.csv)"), suggestedName(QStringLiteral(".csv")));
+    if (file.isEmpty()) return false;
+    return report(traces::writeWholeFile(fromQt(file), toText(*schedule)), title, tr("The schedule is written to %1.").arg(file));
 }
 
 bool FileController::startFromPreset(const QString& name)
@@ -273,6 +284,7 @@ bool FileController::writePicture(const QString& file, PictureExtent extent, con
     options.theme = theme;
     options.arrangement = scene.arrangement();
     options.folded = shown.folded;
+    options.criticalPath = shown.criticalPath;
     if (extent == PictureExtent::AsShown) {
         const TimeRange& range = scene.axis().range();
         options.range = traces::Interval{range.first(), range.last()};

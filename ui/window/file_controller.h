@@ -43,6 +43,7 @@ public:
     Quit mayQuit();
 
     bool openSchedule(); // a schedule that is written out, into the plan
+    bool saveSchedule(); // the simulated order, in its text form
     bool startFromPreset(const QString& name);
     bool openPlan();
     bool save();

@@ -17,8 +17,12 @@
 #include "ui/window/icons.h"
 #include "ui/window/keyboard_help.h"
 #include "ui/window/log_panel.h"
+#include "ui/window/order_bar.h"
+#include "ui/window/order_editor.h"
+#include "ui/window/order_mode.h"
 #include "ui/window/run_bar.h"
 #include "ui/window/selection_panel.h"
+#include "ui/window/waterfall_panel.h"
 #include "ui/window/window_actions.h"
 #include "ui/window/window_menus.h"
 #include "ui/window/window_style.h"
@@ -49,7 +53,7 @@ constexpr const char* kCentreKey = "window/centre";
 constexpr const char* kFoldedKey = "window/folded";
 constexpr const char* kThemeKey = "theme";
 constexpr const char* kCommandKey = "engineCommand";
-constexpr int kStateVersion = 2; // of the docks; raise when they change
+constexpr int kStateVersion = 3; // of the docks; raise when they change
 const QList<int> kCentreShares{3, 1}; // timeline, memory
 
 // As a sentence: messages end with or without a stop of their own.
@@ -74,6 +78,7 @@ MainWindow::MainWindow(QSettings& settings, const WindowOptions& options)
     connectActions();
     connectWorkbench();
     connectTimeline();
+    new OrderMode({*timeline_, *order_, *orderBar_, *actions_, *files_, *log_, workbench_->document()}, this);
 
     const bool darkKept = settings_.value(kThemeKey).toString() == themeText(ThemeKind::Dark);
     setTheme(options.theme.value_or(darkKept ? ThemeKind::Dark : ThemeKind::Light));
@@ -105,6 +110,10 @@ QWidget* MainWindow::buildCentre()
     banner_->setWordWrap(true);
     banner_->hide();
 
+    order_ = new OrderEditor(*workbench_, this);
+    orderBar_ = new OrderBar(*order_);
+    orderBar_->hide();
+
     centre_ = new QSplitter(Qt::Vertical);
     centre_->setObjectName("centreSplitter");
     centre_->addWidget(timeline_);
@@ -118,6 +127,7 @@ QWidget* MainWindow::buildCentre()
     layout->addWidget(banner_);
     layout->addWidget(overview_);
     layout->addWidget(legend_);
+    layout->addWidget(orderBar_);
     layout->addWidget(centre_, 1);
     return centre;
 }
@@ -137,6 +147,7 @@ void MainWindow::buildDocks()
     figures_ = new FiguresPanel(*workbench_);
     log_ = new LogPanel;
     loss_ = new LossPlot;
+    waterfall_ = new WaterfallPanel(*workbench_);
     labDock_ = addDock(tr("Lab"), "labDock", lab_, Qt::LeftDockWidgetArea);
     QDockWidget* selectionDock = addDock(tr("Selection"), "selectionDock", selection_, Qt::RightDockWidgetArea);
     figuresDock_ = addDock(tr("Figures of the step"), "figuresDock", figures_, Qt::RightDockWidgetArea);
@@ -151,7 +162,8 @@ void MainWindow::buildDocks()
     logDock_ = addDock(tr("Problems and log"), "logDock", logBox, Qt::BottomDockWidgetArea);
     lossDock_ = addDock(tr("Loss"), "lossDock", loss_, Qt::BottomDockWidgetArea);
     connect(loss_, &LossPlot::titleChanged, lossDock_, &QDockWidget::setWindowTitle);
-    docks_.setPanels({labDock_, figuresDock_, selectionDock, logDock_, lossDock_});
+    QDockWidget* waterfallDock = addDock(tr("Where the step went"), "waterfallDock", waterfall_, Qt::BottomDockWidgetArea);
+    docks_.setPanels({labDock_, figuresDock_, selectionDock, logDock_, lossDock_, waterfallDock});
     arrangeDocks();
 }
 
@@ -271,7 +283,7 @@ void MainWindow::connectWorkbench()
     connect(&bench.document(), &PlanDocument::titleChanged, this, &MainWindow::showTitle);
     connect(&bench.document(), &PlanDocument::changed, this, &MainWindow::refreshActions);
     connect(&bench.document(), &PlanDocument::changed, this, &MainWindow::refreshFigures);
-    connect(&bench.simulation(), &SimulationController::changed, this, &MainWindow::refreshFigures);
+    connect(&bench.simulation(), &SimulationController::changed, this, &MainWindow::showProblem);
     connect(&bench.simulation(), &SimulationController::problemChanged, this, &MainWindow::showProblem);
     connect(&bench.simulation(), &SimulationController::busyChanged, this, &MainWindow::refreshActions);
     connect(&bench.simulation(), &SimulationController::busyChanged, this, &MainWindow::refreshFigures); // marks them as old
@@ -322,6 +334,12 @@ void MainWindow::connectTimeline()
     const auto toTimeline = [this] { timeline_->setFocus(Qt::MouseFocusReason); };
     connect(memory_, &MemoryPlot::pressed, timeline_, toTimeline);
     connect(loss_, &LossPlot::pressed, timeline_, toTimeline);
+    connect(waterfall_, &WaterfallPanel::pressed, timeline_, toTimeline);
+    connect(timeline_, &TimelineWidget::criticalPathChanged, this, [this](bool shown) {
+        actions_->criticalPath->setChecked(shown);
+        legend_->setCriticalPath(shown);
+    });
+    connect(actions_->criticalPath, &QAction::toggled, timeline_, &TimelineWidget::setCriticalPath);
     connect(timeline_, &TimelineWidget::hoverTimeChanged, memory_, &MemoryPlot::setHoverTime);
     connect(memory_, &MemoryPlot::hoverTimeChanged, timeline_, &TimelineWidget::setHoverTime);
     connect(timeline_, &TimelineWidget::followingChanged, actions_->follow, &QAction::setChecked);
@@ -360,6 +378,7 @@ void MainWindow::setTheme(ThemeKind kind)
     timeline_->setTheme(theme_);
     memory_->setTheme(theme_);
     loss_->setTheme(theme_);
+    waterfall_->setTheme(theme_);
     log_->setTheme(theme_);
     explore_->setTheme(theme_);
     actions_->setTheme(theme_);
@@ -463,10 +482,16 @@ void MainWindow::showTitle()
 void MainWindow::showProblem()
 {
     const QString& problem = workbench_->simulation().problem();
-    QString text = sentence(tr("Not simulated: %1").arg(problem));
-    if (workbench_->simulation().simulation().trace && workbench_->simulatedSource()) text += ' ' + tr("The timeline shows the last plan that could be.");
-    banner_->setText(problem.isEmpty() ? QString() : text);
-    banner_->setVisible(!problem.isEmpty());
+    const std::vector<engine::WaitingRank>& deadlock = workbench_->simulation().simulation().deadlock;
+    QString text;
+    if (!problem.isEmpty()) {
+        text = sentence(tr("Not simulated: %1").arg(problem));
+        if (workbench_->simulation().simulation().trace && workbench_->simulatedSource()) text += ' ' + tr("The timeline shows the last plan that could be.");
+    } else if (!deadlock.empty()) {
+        text = deadlockText(deadlock) + ' ' + tr("The timeline shows what runs before.");
+    }
+    banner_->setText(text);
+    banner_->setVisible(!text.isEmpty());
     refreshFigures();
     refreshActions();
 }

@@ -40,11 +40,14 @@ class LabPanel;
 class LogPanel;
 class LossPlot;
 class MemoryPlot;
+class OrderBar;
+class OrderEditor;
 class OverviewStrip;
 class RunBar;
 class SelectionPanel;
 class TimelineLegend;
 class TimelineWidget;
+class WaterfallPanel;
 struct WindowActions;
 
 struct WindowOptions {
@@ -67,6 +70,9 @@ public:
     [[nodiscard]] LogPanel& log() { return *log_; }
     [[nodiscard]] FiguresPanel& figures() { return *figures_; }
     [[nodiscard]] ExploreWindows& explore() { return *explore_; }
+    [[nodiscard]] MemoryPlot& memory() { return *memory_; }
+    [[nodiscard]] WaterfallPanel& waterfall() { return *waterfall_; }
+    [[nodiscard]] OrderEditor& order() { return *order_; }
     [[nodiscard]] const Theme& theme() const { return theme_; }
 
     void setTheme(ThemeKind kind);
@@ -117,6 +123,9 @@ private:
     FiguresPanel* figures_ = nullptr;
     LogPanel* log_ = nullptr;
     LossPlot* loss_ = nullptr;
+    WaterfallPanel* waterfall_ = nullptr;
+    OrderEditor* order_ = nullptr;
+    OrderBar* orderBar_ = nullptr;
     QDockWidget* labDock_ = nullptr;
     QDockWidget* figuresDock_ = nullptr;
     QDockWidget* logDock_ = nullptr;

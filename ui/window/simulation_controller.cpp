@@ -22,12 +22,18 @@ bool simulateAlike(const engine::Plan& a, const engine::Plan& b)
 Expected<Simulation> simulatePlan(const engine::Plan& plan, const std::stop_token& stop)
 {
     if (Expected<void> sound = checkPlan(plan); !sound.ok()) return sound.error();
-    const Expected<engine::Schedule> schedule = scheduleOf(plan, stop);
+    Expected<engine::Schedule> schedule = scheduleOf(plan, stop);
     if (!schedule.ok()) return schedule.error();
     Expected<engine::CostTable> costs = costsOf(plan);
     if (!costs.ok()) return costs.error();
     Expected<traces::Trace> trace = engine::simulate(schedule.value(), costs.value(), stop);
-    if (!trace.ok()) return trace.error();
+    std::vector<engine::WaitingRank> deadlock;
+    if (!trace.ok()) {
+        Expected<engine::PartialSimulation> partial = engine::simulateUntilStuck(schedule.value(), costs.value(), stop);
+        if (!partial.ok() || partial.value().deadlock.empty() || partial.value().trace.sliceCount() == 0) return trace.error();
+        deadlock = std::move(partial.value().deadlock);
+        trace = std::move(partial.value().trace);
+    }
     if (stop.stop_requested()) return traces::Error{"the simulation was stopped"};
     Expected<traces::StepFigures> figures = traces::stepFigures(trace.value(), traces::Step{0});
     if (!figures.ok()) return figures.error();
@@ -36,8 +42,19 @@ Expected<Simulation> simulatePlan(const engine::Plan& plan, const std::stop_toke
     const engine::ScheduleFamily* family = engine::findFamily(plan.pipeline.schedule);
     const std::string title = family ? family->title : plan.pipeline.schedule;
     made.info.title = plan.name.empty() ? title : plan.name + ", " + title;
-    return Simulation{std::make_shared<const traces::Trace>(std::move(made)), std::move(figures).value(),
-                      std::move(costs).value()};
+    return Simulation{std::make_shared<const traces::Trace>(std::move(made)), std::move(figures).value(), std::move(costs).value(),
+                      std::make_shared<const engine::Schedule>(std::move(schedule).value()), std::move(deadlock)};
+}
+
+QString deadlockText(const std::vector<engine::WaitingRank>& circle)
+{
+    QStringList parts;
+    for (const engine::WaitingRank& rank : circle)
+        parts << SimulationController::tr("rank %1 cannot start %2 before %3 of rank %4")
+                     .arg(rank.rank.value)
+                     .arg(toQt(rank.action), toQt(rank.waitsFor))
+                     .arg(rank.waitsForRank.value);
+    return SimulationController::tr("Deadlock: %1.").arg(parts.join(QStringLiteral(", ")));
 }
 
 SimulationController::SimulationController(QObject* parent) : QObject(parent)

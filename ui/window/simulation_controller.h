@@ -8,6 +8,7 @@
 #pragma once
 
 #include "engine/plan/plan.h"
+#include "engine/schedule/validate.h"
 #include "traces/analysis/figures.h"
 #include "traces/base/expected.h"
 #include "traces/store/trace.h"
@@ -19,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <vector>
 
 namespace stagecraft::ui {
 
@@ -26,10 +28,17 @@ struct Simulation {
     std::shared_ptr<const traces::Trace> trace;
     traces::StepFigures figures;
     engine::CostTable costs;
+    std::shared_ptr<const engine::Schedule> schedule; // the plan's order
+    // Where ranks wait for each other for ever: the circle. The trace then goes as far as they came.
+    std::vector<engine::WaitingRank> deadlock = {};
 };
 
-// Schedule, costs, simulation and figures of a plan; any thread. An error when another thread asked for a stop.
+// Schedule, costs, simulation and figures of a plan; any thread. An error when another thread asked for a stop. A deadlock is no
+// error as long as anything runs before it.
 traces::Expected<Simulation> simulatePlan(const engine::Plan& plan, const std::stop_token& stop = {});
+
+// "Deadlock: rank 0 cannot start 0B0 before 1B0 of rank 1, ..."
+QString deadlockText(const std::vector<engine::WaitingRank>& circle);
 
 class SimulationController : public QObject {
     Q_OBJECT

@@ -50,6 +50,7 @@ WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack)
     recentMenu = file.addMenu(tr("Open &recent"));
     save = add(file, tr("&Save plan"), QKeySequence::Save, tr("Writes the plan to its file."));
     saveAs = add(file, tr("Save plan &as…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S), tr("Writes the plan to another file."));
+    saveSchedule = add(file, tr("Save sc&hedule…"), {}, tr("Writes the order of every rank into a file, in PyTorch's action text."));
     file.addSeparator();
     openTrace = add(file, tr("Open &trace…"), QKeySequence(Qt::CTRL | Qt::Key_T), tr("Shows a trace that was written earlier."));
     closeTrace = add(file, tr("&Close trace"), QKeySequence(Qt::CTRL | Qt::Key_W), tr("Removes the measured or opened trace from the timeline; runs stay under View > Runs."));
@@ -77,6 +78,10 @@ WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack)
     findNext = add(edit, tr("Find &next"), QKeySequence(Qt::Key_F3), tr("Goes to the next block that was looked for."));
     findPrevious = add(edit, tr("Find &previous"), QKeySequence(Qt::SHIFT | Qt::Key_F3), tr("Goes to the previous block that was looked for."));
 
+    edit.addSeparator();
+    editOrder = add(edit, tr("Edit the &order"), {}, tr("Lets blocks of the simulated timeline be dragged to another place in their rank's order; E does so as well."));
+    editOrder->setCheckable(true);
+
     QMenu& view = *bar.addMenu(tr("&View"));
     views = new QActionGroup(&window);
     const auto addView = [&](Qt::Key key, ViewKind kind) {
@@ -98,6 +103,8 @@ WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack)
     forward = add(view, tr("F&orward"), QKeySequence(Qt::ALT | Qt::Key_Right), tr("Undoes going back."));
     follow = add(view, tr("Fo&llow"), QKeySequence(Qt::CTRL | Qt::Key_L), tr("Keeps the newest moment of a live run in sight."));
     follow->setCheckable(true);
+    criticalPath = add(view, tr("&Critical path"), {}, tr("Draws the chain of actions and transfers that ends last over the timeline; P does so as well."));
+    criticalPath->setCheckable(true);
     view.addSeparator();
     runsMenu = view.addMenu(tr("&Runs"));
     panelMenu = view.addMenu(tr("&Panels"));
@@ -141,7 +148,7 @@ WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack)
     const std::pair<QAction*, const char*> names[] = {
         {open, "open"}, {save, "save"}, {saveAs, "saveAs"}, {openTrace, "openTrace"}, {closeTrace, "closeTrace"},
         {exportShown, "exportShown"}, {exportWhole, "exportWhole"}, {exportTrace, "exportTrace"}, {quit, "quit"},
-        {undo, "undo"}, {redo, "redo"}, {find, "find"}, {findNext, "findNext"}, {findPrevious, "findPrevious"}, {fitAll, "fitAll"}, {follow, "follow"}, {light, "light"}, {dark, "dark"},
+        {editOrder, "editOrder"}, {saveSchedule, "saveScheduleAction"}, {criticalPath, "criticalPath"}, {undo, "undo"}, {redo, "redo"}, {find, "find"}, {findNext, "findNext"}, {findPrevious, "findPrevious"}, {fitAll, "fitAll"}, {follow, "follow"}, {light, "light"}, {dark, "dark"},
         {cancelWork, "cancelWork"}, {run, "run"}, {pause, "pause"}, {stop, "stop"}, {useMeasured, "useMeasured"}, {useTracePlan, "useTracePlan"}, {keyboard, "keyboard"}};
     for (const auto& [action, name] : names) action->setObjectName(name);
     for (QMenu* menu : bar.findChildren<QMenu*>()) menu->setToolTipsVisible(true);

@@ -47,6 +47,9 @@ struct WindowActions {
     QAction* find;
     QAction* findNext;
     QAction* findPrevious;
+    QAction* editOrder;
+    QAction* saveSchedule;
+    QAction* criticalPath;
     QActionGroup* views; // data: ViewKind
     QAction* fitAll;
     QAction* zoomIn;

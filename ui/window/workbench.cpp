@@ -14,6 +14,18 @@ namespace stagecraft::ui {
 using traces::Error;
 using traces::Expected;
 
+namespace {
+
+std::vector<StuckRank> stuckRanks(const std::vector<engine::WaitingRank>& circle)
+{
+    std::vector<StuckRank> ranks;
+    for (const engine::WaitingRank& rank : circle)
+        ranks.push_back({rank.rank, Workbench::tr("%1 waits for %2").arg(toQt(rank.action), toQt(rank.waitsFor)), rank.waitsForRank});
+    return ranks;
+}
+
+} // namespace
+
 Workbench::Workbench(QObject* parent) : QObject(parent), obstacle_(ui::whyNotRunnable(document_.plan()))
 {
     connect(&document_, &PlanDocument::changed, this, [this] {
@@ -66,11 +78,11 @@ void Workbench::updateSources()
         sources.push_back({simulated,
                            outdated ? tr("simulated: %1 (the last plan that could be simulated)").arg(toQt(simulated->info.title))
                                     : QString(),
-                           false, SourceRole::Simulation});
+                           false, SourceRole::Simulation, stuckRanks(simulation_.simulation().deadlock)});
     }
     if (other_ && view_ != ViewKind::SimulatedOnly) {
         otherSource_ = static_cast<int>(sources.size());
-        sources.push_back({other_, otherLabel(), otherIsRun() && run_.active(), SourceRole::Other});
+        sources.push_back({other_, otherLabel(), otherIsRun() && run_.active(), SourceRole::Other, {}});
     }
     scene_.setSources(std::move(sources), view_ == ViewKind::Overlaid ? Arrangement::Overlaid : Arrangement::Stacked);
 }

@@ -182,7 +182,7 @@ TEST_F(Memory, HasItsCursorWhereTheTimelineHasIt)
     QObject::connect(&memory_, &MemoryPlot::hoverTimeChanged, &timeline, &TimelineWidget::setHoverTime);
     const QCPItemStraightLine* line = nullptr;
     for (int i = 0; i < memory_.plot().itemCount(); ++i)
-        if (const auto* item = qobject_cast<QCPItemStraightLine*>(memory_.plot().item(i))) line = item;
+        if (const auto* item = qobject_cast<QCPItemStraightLine*>(memory_.plot().item(i)); item && item->objectName() == "cursor") line = item;
     ASSERT_TRUE(line);
     const auto move = [](QWidget& widget, QPointF pos) {
         QMouseEvent event(QEvent::MouseMove, pos, widget.mapToGlobal(pos), Qt::NoButton, Qt::NoButton, Qt::NoModifier);
@@ -327,6 +327,44 @@ TEST(ByteTicker, UsesRoundBinarySizes)
     ticker->generate(QCPRange(0, 36.0 * 1024 * 1024), QLocale(), QLatin1Char('g'), 6, ticks, nullptr, &labels);
     EXPECT_TRUE(labels.contains("20 MiB")) << labels.join(", ").toStdString();
     EXPECT_TRUE(labels.contains("0"));
+}
+
+// What is said in the plot, of the items that are seen.
+QStringList saidIn(QCustomPlot& plot)
+{
+    QStringList said;
+    for (int i = 0; i < plot.itemCount(); ++i)
+        if (const auto* text = qobject_cast<QCPItemText*>(plot.item(i)); text && text->visible()) said << text->text();
+    return said;
+}
+
+TEST_F(Memory, TellsWhatMakesUpThePeak)
+{
+    scene_.setSources({{twoRanks()}});
+    EXPECT_TRUE(saidIn(memory_.plot()).contains("peak 200 B on rank 0\nactivations 200 B of 2 forwards, 0F0 to 0F1"))
+        << saidIn(memory_.plot()).join(" | ").toStdString();
+    memory_.setRank(Rank{1});
+    EXPECT_TRUE(saidIn(memory_.plot()).contains("peak 100 B on rank 1\nactivations 100 B of 1F0"))
+        << saidIn(memory_.plot()).join(" | ").toStdString();
+}
+
+TEST_F(Memory, MarksTheLimitAndWhereItIsBroken)
+{
+    const auto trace = twoRanks();
+    trace->info.memoryLimit = 150;
+    scene_.setSources({{trace}});
+    EXPECT_TRUE(saidIn(memory_.plot()).contains("limit 150 B"));
+    EXPECT_TRUE(saidIn(memory_.plot()).contains("rank 0 runs out at 1 ms")) << saidIn(memory_.plot()).join(" | ").toStdString();
+    memory_.setRank(Rank{1});
+    EXPECT_TRUE(saidIn(memory_.plot()).contains("limit 150 B")) << "it has room left";
+    EXPECT_FALSE(saidIn(memory_.plot()).join(" ").contains("runs out"));
+
+    const auto roomy = twoRanks();
+    roomy->info.memoryLimit = 1'000'000;
+    memory_.setRank(std::nullopt);
+    scene_.setSources({{roomy}});
+    EXPECT_FALSE(saidIn(memory_.plot()).join(" ").contains("limit")) << "far above the curves it would press them flat";
+    EXPECT_LT(memory_.plot().yAxis->range().upper, 1000);
 }
 
 } // namespace

@@ -207,6 +207,41 @@ TEST_P(Painting, DrawsTheSimulationAsOutlines)
     EXPECT_LE(dark, 4);
 }
 
+// The path of twoRanks(): 0F0, 1F0, 1B0, 1F1, 1B1, 0B1; at the foot of its blocks and of no other.
+TEST_P(Painting, DrawsTheCriticalPath)
+{
+    scene_.setSources({{twoRanks()}});
+    const auto foot = [&](double ms, LaneId lane) { return at(ms, 0, lane, 1 - 3 / layout_.rowOf(0, lane)->height); };
+    paint();
+    EXPECT_NE(foot(0.5, LaneId{0}), theme_.path);
+    view_.criticalPath = true;
+    paint();
+    EXPECT_EQ(foot(0.5, LaneId{0}), theme_.path);
+    for (const double ms : {1.5, 3.0, 4.5, 6.0}) EXPECT_EQ(foot(ms, LaneId{1}), theme_.path) << ms;
+    EXPECT_EQ(foot(8, LaneId{0}), theme_.path);
+    EXPECT_NE(foot(1.5, LaneId{0}), theme_.path) << "0F1";
+    EXPECT_NE(foot(5, LaneId{0}), theme_.path) << "0B0";
+}
+
+TEST_P(Painting, MarksWhoWaitsForWhomForEver)
+{
+    TraceSource source{twoRanks()};
+    source.stuck = {{traces::Rank{0}, "0F2 waits for 1F2", traces::Rank{1}}, {traces::Rank{1}, "1F2 waits for 0F2", traces::Rank{0}}};
+    scene_.setSources({source});
+    EXPECT_GT(scene_.extent().end, 9 * kMs) << "room for it behind the last block";
+    paint();
+    const auto inkFrom = [&](double ms, LaneId lane) {
+        int found = 0;
+        for (double at = ms; at < ms + 0.9; at += 0.01) found += this->at(at, 0, lane, 0.5) == theme_.error;
+        return found;
+    };
+    EXPECT_GT(inkFrom(9.02, LaneId{0}), 0);
+    EXPECT_GT(inkFrom(7.02, LaneId{1}), 0);
+    scene_.setSources({{twoRanks()}});
+    paint();
+    EXPECT_EQ(inkFrom(7.02, LaneId{1}), 0);
+}
+
 TEST_P(Painting, FollowsTheScrollPosition)
 {
     scene_.setSources({{twoRanks()}});

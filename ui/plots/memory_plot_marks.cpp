@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What the memory plot says of the step's peaks: what they consist of, and where a limit is broken.
+#include "ui/plots/memory_plot.h"
+
+#include "ui/timeline/time_ticks.h"
+
+#include <qcustomplot.h>
+
+namespace stagecraft::ui {
+namespace {
+
+using traces::MemoryClass;
+using traces::Rank;
+
+constexpr std::size_t kMostSearchedSteps = 64; // of which the largest peak is looked for
+
+QString sizeText(traces::Bytes bytes) { return QString::fromStdString(traces::formatSize(bytes)); }
+
+} // namespace
+
+const traces::MemoryPeak* MemoryPlot::peakOf(Rank rank) const
+{
+    // of several steps, the one that holds the most: that is where the curve has its peak
+    const traces::MemoryPeak* most = nullptr;
+    for (const StepPlace& place : scene_.steps(scene_.reference()).all())
+        for (const traces::MemoryPeak& peak : scene_.insight(scene_.reference(), place.step).peaks)
+            if (peak.rank == rank && peak.bytes > 0 && (!most || peak.bytes > most->bytes)) most = &peak;
+    return most;
+}
+
+// "weights 1 GiB, activations 256 MiB of 4 micro-batches"
+QString MemoryPlot::compositionText(Rank rank) const
+{
+    if (composition_.inFlight || scene_.steps(scene_.reference()).all().size() > kMostSearchedSteps) return {};
+    const traces::MemoryPeak* peak = peakOf(rank);
+    if (!peak) return {};
+    QStringList parts;
+    for (std::size_t c = 0; c < traces::kMemoryClassCount; ++c) {
+        const auto memory = static_cast<MemoryClass>(c);
+        const traces::Bytes bytes = peak->byClass[c];
+        if (bytes <= 0) continue;
+        const auto name = traces::memoryClassText(memory);
+        parts << QString::fromUtf8(name.data(), static_cast<qsizetype>(name.size())) + QLatin1Char(' ') + sizeText(bytes);
+    }
+    QString text = parts.join(QStringLiteral(", "));
+    if (const auto held = static_cast<int>(peak->activations.size()); held > 0) {
+        const traces::HeldActivations& first = peak->activations.front();
+        const traces::HeldActivations& last = peak->activations.back();
+        const auto nameOf = [](const traces::HeldActivations& one) {
+            return QString::fromStdString(toText(makeAction(traces::ActionKind::Forward, one.stage, one.microbatch, one.flow)));
+        };
+        text += held == 1 ? tr(" of %1").arg(nameOf(first)) : tr(" of %1 forwards, %2 to %3").arg(held).arg(nameOf(first), nameOf(last));
+    }
+    return text;
+}
+
+// The limit as a line across, and the first moment at which a rank holds more.
+void MemoryPlot::markLimit()
+{
+    const traces::Bytes limit = composition_.inFlight || !trace() ? 0 : trace()->info.memoryLimit;
+    const bool seen = limit > 0 && !curves_.empty() && static_cast<double>(limit) < plot_->yAxis->range().upper;
+    limit_->setVisible(seen);
+    limitText_->setVisible(seen);
+    runsOut_->setVisible(false);
+    runsOutText_->setVisible(false);
+    if (!seen) return;
+    limit_->point1->setCoords(0, static_cast<double>(limit));
+    limit_->point2->setCoords(1, static_cast<double>(limit));
+    limitText_->setText(tr("limit %1").arg(sizeText(limit)));
+    limitText_->position->setCoords(0, static_cast<double>(limit));
+    if (scene_.steps(scene_.reference()).all().size() > kMostSearchedSteps) return;
+    const traces::MemoryPeak* first = nullptr;
+    for (const StepPlace& place : scene_.steps(scene_.reference()).all())
+        for (const traces::MemoryPeak& peak : scene_.insight(scene_.reference(), place.step).peaks)
+            if (peak.runsOut && (!rank_ || peak.rank == *rank_) && (!first || *peak.runsOut < *first->runsOut)) first = &peak;
+    if (!first) return;
+    const double key = static_cast<double>(*first->runsOut + shift());
+    runsOut_->setVisible(true);
+    runsOut_->point1->setCoords(key, 0);
+    runsOut_->point2->setCoords(key, 1);
+    runsOutText_->setVisible(true);
+    runsOutText_->setText(tr("rank %1 runs out at %2").arg(first->rank.value).arg(durationText(*first->runsOut + shift())));
+    runsOutText_->position->setCoords(key, 1);
+}
+
+} // namespace stagecraft::ui
