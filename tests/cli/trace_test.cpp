@@ -48,6 +48,7 @@ TEST_P(ReadableFormat, KeepsTheFigures)
     Json step = analysed["steps"][0];
     EXPECT_EQ(step["step"], 0);
     step.erase("step");
+    simulated.erase("links"); // a trace does not tell which way a transfer goes
     EXPECT_EQ(step, simulated);
 }
 
