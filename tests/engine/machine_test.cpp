@@ -475,4 +475,23 @@ TEST(Machine, KeepsItsBooksOnRandomMachines)
     }
 }
 
+// With fixed orders and ways that nobody shares.
+TEST(Machine, NeverEndsEarlierWithMoreLatency)
+{
+    for (unsigned seed = 0; seed < 200; ++seed) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        RandomCase drawn = draw(seed);
+        for (engine::StageCosts& stage : drawn.costs.stages) stage.outputBytes = 50;
+        engine::MachineModel& machine = drawn.costs.machine;
+        machine.ranksPerNode = 1 + static_cast<int>(seed % 3);
+        machine.transfers = static_cast<TransferPlace>(seed % 3);
+        machine.send = seed % 2 == 0 ? SendMode::Buffered : SendMode::Channel;
+        const TimeNs before = simulated(drawn.schedule, drawn.costs).extent().end;
+        machine.between.latency += 137;
+        drawn.costs.inside.latency += 31;
+        drawn.costs.transfer += 31;
+        EXPECT_GE(simulated(drawn.schedule, drawn.costs).extent().end, before);
+    }
+}
+
 } // namespace
