@@ -2,10 +2,10 @@
 #include "app/cli/machine_overrides.h"
 
 #include "engine/plan/plan_words.h"
+#include "traces/base/parse_list.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <span>
@@ -16,21 +16,6 @@ namespace {
 
 using engine::MachineModel;
 using traces::TimeNs;
-
-// The cells between commas.
-template <class T, class Parse>
-Expected<std::vector<T>> parseList(std::string_view text, Parse parse)
-{
-    std::vector<T> list;
-    for (std::size_t begin = 0; begin <= text.size();) {
-        const std::size_t comma = std::min(text.find(',', begin), text.size());
-        Expected<T> value = parse(text.substr(begin, comma - begin));
-        if (!value.ok()) return value.error();
-        list.push_back(std::move(value).value());
-        begin = comma + 1;
-    }
-    return list;
-}
 
 template <class Enum, std::size_t N>
 auto word(const std::array<engine::Word<Enum>, N>& words)
@@ -58,7 +43,7 @@ Expected<void> takeWhole(std::string_view option, const Overrides::Text& text, i
 
 Expected<std::vector<double>> parseScales(std::string_view text, std::string_view each)
 {
-    return parseList<double>(text, [each](std::string_view cell) -> Expected<double> {
+    return traces::parseList<double>(text, [each](std::string_view cell) -> Expected<double> {
         double scale = 0;
         const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), scale);
         if (code != std::errc{} || end != cell.data() + cell.size() || !std::isfinite(scale) || scale < 0)
@@ -102,7 +87,7 @@ Expected<void> applyMachine(engine::Plan& plan, const Overrides& given)
 {
     MachineModel& machine = plan.machine;
     const auto factors = [](std::string_view text) { return parseScales(text, "rank"); };
-    const auto times = [](std::string_view text) { return parseList<TimeNs>(text, &traces::parseDuration); };
+    const auto times = [](std::string_view text) { return traces::parseList<TimeNs>(text, &traces::parseDuration); };
     for (const auto& taken : {takeWhole("--ranks-per-node", given.ranksPerNode, machine.ranksPerNode, 0, engine::kMaxStages),
                               takeWhole("--replicas", given.replicas, machine.replicas, 1, 1 << 20),
                               take("--recompute", given.recompute, plan.pipeline.recompute, word(engine::kRecomputeWords)),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/explain/sweep_axis.h"
 
+#include "traces/base/parse_list.h"
 #include "traces/base/text.h"
 #include "traces/base/units.h"
 
@@ -11,6 +12,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 namespace stagecraft::engine {
 namespace {
@@ -149,13 +151,10 @@ Expected<SweepAxis> parseSweepValues(SweepQuantity quantity, std::string_view te
         if (!range.ok()) return range.error().in(info.key);
         axis = std::move(range).value();
     } else {
-        for (std::size_t begin = 0; begin <= text.size();) {
-            const std::size_t comma = std::min(text.find(',', begin), text.size());
-            const Expected<double> value = parseValue(info.unit, text.substr(begin, comma - begin));
-            if (!value.ok()) return value.error().in(info.key);
-            axis.values.push_back(value.value());
-            begin = comma + 1;
-        }
+        Expected<std::vector<double>> values =
+            traces::parseList<double>(text, [&](std::string_view cell) { return parseValue(info.unit, cell); });
+        if (!values.ok()) return values.error().in(info.key);
+        axis.values = std::move(values).value();
         if (axis.values.size() > kMostSweepValues) return tooMany().in(info.key);
     }
     std::ranges::sort(axis.values);

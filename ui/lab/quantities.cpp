@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/lab/quantities.h"
 
+#include "traces/base/parse_list.h"
 #include "traces/base/text.h"
 
 #include <fmt/format.h>
@@ -147,22 +148,13 @@ std::string showSeed(std::uint64_t seed) { return fmt::format("{}", seed); }
 
 namespace {
 
-// What stands between commas; nothing of an empty text.
+// With blanks around each entry; none of an empty text.
 template <class T, class Parse>
-Expected<std::vector<T>> parseList(std::string_view text, Parse parse)
+Expected<std::vector<T>> parseEntries(std::string_view text, Parse parse)
 {
-    std::vector<T> list;
     text = trimmed(text, kLineBlanks);
-    while (!text.empty()) {
-        const auto comma = text.find(',');
-        Expected<T> value = parse(trimmed(text.substr(0, comma)));
-        if (!value.ok()) return value.error();
-        list.push_back(value.value());
-        if (comma == std::string_view::npos) return list;
-        text.remove_prefix(comma + 1);
-        if (text.empty()) return parse(text).error(); // a comma with nothing behind it
-    }
-    return list;
+    if (text.empty()) return std::vector<T>{};
+    return traces::parseList<T>(text, [&](std::string_view cell) { return parse(trimmed(cell)); });
 }
 
 } // namespace
@@ -170,7 +162,7 @@ Expected<std::vector<T>> parseList(std::string_view text, Parse parse)
 Expected<std::vector<int>> parsePartition(std::string_view text)
 {
     if (trimmed(text, kLineBlanks) == "balanced") return std::vector<int>{};
-    return parseList<int>(text, [](std::string_view word) -> Expected<int> {
+    return parseEntries<int>(text, [](std::string_view word) -> Expected<int> {
         int layers = 0;
         const auto [end, fault] = std::from_chars(word.data(), word.data() + word.size(), layers);
         if (fault != std::errc{} || end != word.data() + word.size() || layers < 1)
@@ -190,7 +182,7 @@ std::string showMaybeSize(traces::Bytes bytes) { return bytes == 0 ? "not known"
 
 Expected<std::vector<double>> parseFactors(std::string_view text)
 {
-    return parseList<double>(text, [](std::string_view word) -> Expected<double> {
+    return parseEntries<double>(text, [](std::string_view word) -> Expected<double> {
         constexpr double kMost = 1e6;
         double factor = 0;
         const auto [end, fault] = std::from_chars(word.data(), word.data() + word.size(), factor);
@@ -204,7 +196,7 @@ std::string showFactors(const std::vector<double>& factors) { return fmt::format
 
 Expected<std::vector<traces::TimeNs>> parseDurations(std::string_view text)
 {
-    return parseList<traces::TimeNs>(text, [](std::string_view word) { return traces::parseDuration(word); });
+    return parseEntries<traces::TimeNs>(text, [](std::string_view word) { return traces::parseDuration(word); });
 }
 
 std::string showDurations(const std::vector<traces::TimeNs>& times)
