@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The critical path of simulated steps: what must hold for every schedule, and where it is known from the schedule's picture.
-#include "unit_costs.h"
+#include "random_case.h"
 
 #include "traces/analysis/critical_path.h"
 
@@ -19,17 +19,8 @@ TEST(CriticalPathOfASimulation, TilesTheStepForEverySchedule)
     std::mt19937 random(7);
     const auto among = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
     for (int round = 0; round < 300; ++round) {
-        const auto& families = engine::scheduleFamilies();
-        const engine::ScheduleFamily& family = families[static_cast<std::size_t>(round) % families.size()];
-        engine::ScheduleRequest request{.name = family.name};
-        do {
-            request.ranks = among(1, 8);
-            request.chunks = among(family.minChunks, std::max(family.minChunks, std::min(family.maxChunks, 4)));
-            request.microbatches = among(1, 16);
-            request.slices = family.cutsSequences ? among(1, 4) : 1;
-        } while (!engine::checkRequest(request).ok());
-        SCOPED_TRACE(family.name + " in round " + std::to_string(round));
-        const engine::Schedule schedule = engine::generate(request).value();
+        const engine::Schedule schedule = drawSchedule(random, static_cast<std::size_t>(round), 8, 16);
+        SCOPED_TRACE(schedule.name + " in round " + std::to_string(round));
         engine::CostTable costs = slotCosts(schedule.stages(), 0, 0, among(0, 300));
         costs.jitter = among(0, 1) * 0.2;
         for (engine::StageCosts& stage : costs.stages) {

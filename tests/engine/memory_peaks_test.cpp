@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What makes up the peaks of simulated steps.
-#include "unit_costs.h"
+#include "random_case.h"
 
 #include "traces/analysis/memory_peaks.h"
 
@@ -59,17 +59,8 @@ TEST(PeakOfASimulation, IsExplainedToTheByteForEverySchedule)
     std::mt19937 random(11);
     const auto among = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
     for (int round = 0; round < 200; ++round) {
-        const auto& families = engine::scheduleFamilies();
-        const engine::ScheduleFamily& family = families[static_cast<std::size_t>(round) % families.size()];
-        engine::ScheduleRequest request{.name = family.name};
-        do {
-            request.ranks = among(1, 6);
-            request.chunks = among(family.minChunks, std::max(family.minChunks, std::min(family.maxChunks, 4)));
-            request.microbatches = among(1, 14);
-            request.slices = family.cutsSequences ? among(1, 4) : 1;
-        } while (!engine::checkRequest(request).ok());
-        SCOPED_TRACE(family.name + " in round " + std::to_string(round));
-        const engine::Schedule schedule = engine::generate(request).value();
+        const engine::Schedule schedule = drawSchedule(random, static_cast<std::size_t>(round), 6, 14);
+        SCOPED_TRACE(schedule.name + " in round " + std::to_string(round));
         engine::CostTable costs = slotsWithBytes(schedule.stages());
         costs.transfer = among(0, 1) * 1234;
         for (engine::StageCosts& stage : costs.stages) {
