@@ -3,6 +3,7 @@
 
 #include "engine/schedule/milestones.h"
 #include "engine/simulate/action_time.h"
+#include "engine/simulate/handed_bytes.h"
 
 #include <map>
 #include <utility>
@@ -12,20 +13,15 @@ namespace stagecraft::engine {
 std::vector<LinkTraffic> trafficOf(const Schedule& schedule, const CostTable& costs)
 {
     std::map<std::pair<Rank, Rank>, LinkTraffic> links;
-    const int perNode = costs.machine.ranksPerNode;
     const auto add = [&](const traces::Work& work, TimeNs time) {
-        const bool ahead = work.kind == ActionKind::Forward;
-        if (!ahead && work.kind != ActionKind::Backward && work.kind != ActionKind::InputGrad) return;
-        const Stage neighbour{work.stage.value + (ahead ? 1 : -1)};
-        if (neighbour.value < 0 || neighbour.value >= schedule.stages()) return;
-        const Rank from = schedule.rankOf(work.flow, work.stage);
-        const Rank to = schedule.rankOf(work.flow, neighbour);
-        if (from == to) return;
-        const Bytes bytes = costs.stages[index(ahead ? work.stage : neighbour)].outputBytes;
+        const std::optional<Handoff> handoff = outputOf(schedule, work);
+        if (!handoff) return;
+        const auto& [send, recv, from, to] = *handoff;
+        const Bytes bytes = handedBytes(costs, *handoff);
         LinkTraffic& link = links[{from, to}];
         link.from = from;
         link.to = to;
-        link.betweenNodes = perNode > 0 && from.value / perNode != to.value / perNode;
+        link.betweenNodes = costs.machine.nodeOf(from.value) != costs.machine.nodeOf(to.value);
         ++link.messages;
         link.bytes += bytes;
         if (time > 0) link.requiredBytesPerSecond = std::max(link.requiredBytesPerSecond, static_cast<double>(bytes) * 1e9 / static_cast<double>(time));
@@ -35,8 +31,7 @@ std::vector<LinkTraffic> trafficOf(const Schedule& schedule, const CostTable& co
     for (std::size_t r = 0; r < schedule.order.size(); ++r)
         for (const Action& action : schedule.order[r]) {
             if (!traces::isCompute(action.kind())) continue;
-            const double scale = r < costs.machine.rankScale.size() ? costs.machine.rankScale[r] : 1;
-            const auto time = static_cast<TimeNs>(static_cast<double>(actionTime(even, action, 0)) * scale);
+            const auto time = static_cast<TimeNs>(static_cast<double>(actionTime(even, action, 0)) * costs.machine.scaleOf(r));
             forEachWork(action, [&](const traces::Work& work) { add(work, time); });
         }
     std::vector<LinkTraffic> list;

@@ -37,12 +37,11 @@ CostTable withoutNetwork(CostTable costs)
 CostTable withEqualStages(const Schedule& schedule, CostTable costs)
 {
     const std::vector<Flow> flows = schedule.flows();
-    const auto scaleOf = [&](Rank rank) { return costs.machine.rankScale.empty() ? 1.0 : costs.machine.rankScale[index(rank)]; };
     for (const auto time : kTimes) {
         double sum = 0;
         for (std::size_t s = 0; s < costs.stages.size(); ++s)
             for (const Flow flow : flows)
-                sum += static_cast<double>(costs.stages[s].*time) * scaleOf(schedule.rankOf(flow, Stage{s})) / static_cast<double>(flows.size());
+                sum += static_cast<double>(costs.stages[s].*time) * costs.machine.scaleOf(index(schedule.rankOf(flow, Stage{s}))) / static_cast<double>(flows.size());
         for (StageCosts& stage : costs.stages) stage.*time = std::llround(sum / static_cast<double>(costs.stages.size()));
     }
     costs.machine.rankScale.clear();

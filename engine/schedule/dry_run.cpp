@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/schedule/dry_run.h"
 
+#include "engine/schedule/handoff.h"
 #include "engine/schedule/lower.h"
 
 #include <fmt/format.h>
@@ -38,9 +39,6 @@ ActionKind kindThatReaches(Fact fact)
     }
     return ActionKind::None;
 }
-
-bool sends(ActionKind kind) { return kind == ActionKind::SendForward || kind == ActionKind::SendBackward; }
-bool receives(ActionKind kind) { return kind == ActionKind::RecvForward || kind == ActionKind::RecvBackward; }
 
 // Of a SEND or RECV.
 Milestone milestoneOf(const Action& action)

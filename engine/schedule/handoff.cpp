@@ -28,6 +28,15 @@ std::optional<Stage> neighbour(const traces::Work& work, int steps)
 
 } // namespace
 
+traces::Work handedOver(const traces::Work& transfer)
+{
+    traces::Work made = transfer;
+    const bool ahead = transfer.kind == ActionKind::SendForward || transfer.kind == ActionKind::RecvForward;
+    made.kind = ahead ? ActionKind::Forward : ActionKind::Backward;
+    if (receives(transfer.kind)) made.stage = Stage{transfer.stage.value + (ahead ? -1 : 1)};
+    return made;
+}
+
 std::optional<Handoff> outputOf(const Schedule& schedule, const traces::Work& work)
 {
     const std::optional<Stage> next = neighbour(work, 1);

@@ -11,6 +11,12 @@
 
 namespace stagecraft::engine {
 
+constexpr bool sends(ActionKind kind) { return kind == ActionKind::SendForward || kind == ActionKind::SendBackward; }
+constexpr bool receives(ActionKind kind) { return kind == ActionKind::RecvForward || kind == ActionKind::RecvBackward; }
+
+// The forward or backward whose outcome a SEND or RECV hands over.
+traces::Work handedOver(const traces::Work& transfer);
+
 struct Handoff {
     Action send;
     Action recv;

@@ -7,11 +7,9 @@ namespace stagecraft::engine {
 
 Links::Links(const CostTable& costs, int ranks) : costs_(costs), laneFree_(static_cast<std::size_t>(ranks), 0) {}
 
-int Links::nodeOf(Rank rank) const { return costs_.machine.ranksPerNode > 0 ? rank.value / costs_.machine.ranksPerNode : 0; }
-
 Links::Hop Links::hop(Rank from, Rank to, Bytes bytes) const
 {
-    if (nodeOf(from) != nodeOf(to)) return {costs_.machine.between.latency, costs_.machine.between.occupied(bytes)};
+    if (costs_.machine.nodeOf(from.value) != costs_.machine.nodeOf(to.value)) return {costs_.machine.between.latency, costs_.machine.between.occupied(bytes)};
     if (bytes > 0 && costs_.inside.bytesPerSecond > 0) return {costs_.inside.latency, costs_.inside.occupied(bytes)};
     return {costs_.inside.latency, costs_.transfer - costs_.inside.latency};
 }
@@ -22,10 +20,10 @@ traces::Interval Links::send(Rank from, Rank to, Bytes bytes, TimeNs at)
     TimeNs begin = at;
     const bool oneByOne = costs_.machine.transfers == TransferPlace::CopyLane;
     if (oneByOne) begin = std::max(begin, laneFree_[index(from)]);
-    const bool inside = nodeOf(from) == nodeOf(to);
+    const bool inside = costs_.machine.nodeOf(from.value) == costs_.machine.nodeOf(to.value);
     const auto ends = std::pair{from.value, to.value};
     if (costs_.machine.sharedLinks) {
-        TimeNs& free = wayFree_[inside ? ends : std::pair{-1 - nodeOf(from), -1 - nodeOf(to)}];
+        TimeNs& free = wayFree_[inside ? ends : std::pair{-1 - costs_.machine.nodeOf(from.value), -1 - costs_.machine.nodeOf(to.value)}];
         begin = std::max(begin, free);
         free = begin + way.occupied;
     }

@@ -30,8 +30,6 @@ public:
     traces::Interval send(Rank from, Rank to, Bytes bytes, TimeNs at);
 
 private:
-    [[nodiscard]] int nodeOf(Rank rank) const;
-
     const CostTable& costs_;
     std::vector<TimeNs> laneFree_;                  // by sending rank
     std::map<std::pair<int, int>, TimeNs> wayFree_; // by ranks inside a node, by nodes between them; nodes count from -1 downwards

@@ -2,8 +2,10 @@
 #include "engine/simulate/machine.h"
 
 #include "engine/schedule/batch.h"
+#include "engine/schedule/handoff.h"
 #include "engine/schedule/lower.h"
 #include "engine/simulate/action_time.h"
+#include "engine/simulate/handed_bytes.h"
 #include "engine/simulate/slice_parts.h"
 
 #include <algorithm>
@@ -21,25 +23,6 @@ using traces::Work;
 namespace {
 
 constexpr std::uint64_t kStepSeed = 0xd1b54a32d192ed03ULL; // odd: the steps of a run draw apart
-
-bool sends(ActionKind kind) { return kind == ActionKind::SendForward || kind == ActionKind::SendBackward; }
-bool receives(ActionKind kind) { return kind == ActionKind::RecvForward || kind == ActionKind::RecvBackward; }
-
-// The forward or backward whose outcome a SEND or RECV hands over.
-Work handedOver(const Work& handoff)
-{
-    Work made = handoff;
-    const bool ahead = handoff.kind == ActionKind::SendForward || handoff.kind == ActionKind::RecvForward;
-    made.kind = ahead ? ActionKind::Forward : ActionKind::Backward;
-    if (receives(handoff.kind)) made.stage = Stage{handoff.stage.value + (ahead ? -1 : 1)};
-    return made;
-}
-
-Action handoffOf(const Work& made)
-{
-    return traces::makeAction(made.kind == ActionKind::Forward ? ActionKind::SendForward : ActionKind::SendBackward, made.stage, made.microbatch,
-                              made.flow);
-}
 
 // Which forward or backward a milestone speaks of.
 Work workOf(const Milestone& need)
@@ -94,8 +77,8 @@ traces::Trace Machine::trace() &&
 TimeNs Machine::duration(std::size_t r, const Action& action) const
 {
     const TimeNs time = actionTime(costs_, action, costs_.seed + kStepSeed * static_cast<std::uint64_t>(ranks_[r].step));
-    const std::vector<double>& scale = costs_.machine.rankScale;
-    return r < scale.size() ? static_cast<TimeNs>(std::llround(static_cast<double>(time) * scale[r])) : time;
+    if (costs_.machine.rankScale.empty()) return time;
+    return static_cast<TimeNs>(std::llround(static_cast<double>(time) * costs_.machine.scaleOf(r)));
 }
 
 void Machine::advance(std::size_t r, TimeNs now)
@@ -178,10 +161,9 @@ bool Machine::isReady(std::size_t r, const Work& work, TimeNs& begin)
 
 std::optional<Machine::Message> Machine::messageOf(const Work& made) const
 {
-    const bool ahead = made.kind == ActionKind::Forward;
-    const Stage to{made.stage.value + (ahead ? 1 : -1)};
-    if (to.value < 0 || to.value >= shape_.stages || shape_.sameRank(made.flow, made.stage, to)) return std::nullopt;
-    return Message{shape_.rank(made.flow, made.stage), shape_.rank(made.flow, to), partOf(costs_.sliceSize, costs_.stages[index(ahead ? made.stage : to)].outputBytes, made.microbatch)};
+    const std::optional<Handoff> handoff = outputOf(schedule_, made);
+    if (!handoff) return std::nullopt;
+    return Message{handoff->from, handoff->to, partOf(costs_.sliceSize, handedBytes(costs_, *handoff), made.microbatch), handoff->send};
 }
 
 Interval Machine::launch(std::size_t r, const Work& work, const Message& message, TimeNs at)
@@ -193,7 +175,7 @@ Interval Machine::launch(std::size_t r, const Work& work, const Message& message
     recording_.hold(message.from, MemoryClass::Buffers, way.end, -message.bytes);
     recording_.hold(message.to, MemoryClass::Buffers, way.end, message.bytes);
     if (!occupies_ && way.end > at)
-        recording_.transfer(message.from, {way.begin, way.end, handoffOf(work), traces::Step{ranks_[r].step}, {}});
+        recording_.transfer(message.from, {way.begin, way.end, message.send, traces::Step{ranks_[r].step}, {}});
     return way;
 }
 

@@ -97,6 +97,7 @@ private:
         Rank from{};
         Rank to{};
         Bytes bytes = 0;
+        Action send{};
     };
 
     void openMemory();

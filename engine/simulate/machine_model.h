@@ -15,6 +15,7 @@
 #include "traces/base/units.h"
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -59,6 +60,9 @@ struct MachineModel {
     Link replica{};                 // among the ranks that hold the same stage
     Bytes bucketBytes = 25 << 20;   // gradients that one all-reduce takes, as in PyTorch's DistributedDataParallel
     bool barrier = false;           // no rank updates its weights before all have their gradients
+
+    [[nodiscard]] int nodeOf(int rank) const { return ranksPerNode > 0 ? rank / ranksPerNode : 0; }
+    [[nodiscard]] double scaleOf(std::size_t rank) const { return rank < rankScale.size() ? rankScale[rank] : 1; }
 
     bool operator==(const MachineModel&) const = default;
 };

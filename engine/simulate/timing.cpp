@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/simulate/timing.h"
 
+#include "engine/schedule/handoff.h"
 #include "engine/schedule/lower.h"
 #include "engine/simulate/action_time.h"
 
@@ -58,7 +59,7 @@ bool Timing::step(std::size_t r, std::vector<std::size_t>& ready)
         rank.clock = begin + duration(action);
         forEachWork(action, [&](const traces::Work& work) { reach(work, {rank.clock, rank.slices}, ready); });
         ++rank.slices;
-    } else if (action.kind() == ActionKind::SendForward || action.kind() == ActionKind::SendBackward) {
+    } else if (sends(action.kind())) {
         if (!wait(r, action.work, begin)) return false;
         // the slice that made what is sent is what the receiver's edge names
         const Milestone made{action.kind() == ActionKind::SendForward ? Fact::ForwardDone : Fact::BackwardDone, action.work.flow,
