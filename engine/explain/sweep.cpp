@@ -13,22 +13,11 @@
 namespace stagecraft::engine {
 namespace {
 
-// As scheduleOf(), but families that plan do so by the costs of the point, with what every action costs beside.
-Expected<Schedule> scheduleFor(const PointInput& input, const std::stop_token& stop)
-{
-    const PipelineSpec& pipeline = input.plan.pipeline;
-    const ScheduleFamily* family = findFamily(pipeline.schedule);
-    if (!family || !family->plansByCosts) return scheduleOf(input.plan, stop);
-    ScheduleRequest request = requestOf(pipeline);
-    request.costs = &input.costs;
-    request.memoryLimit = pipeline.memoryLimit;
-    request.stop = stop;
-    return generate(request);
-}
+constexpr TimeNs kMostFixed = 1'000'000'000'000'000; // as the longest time of a plan: sums over a schedule must not overflow
 
 Expected<SweepPoint> simulatedPoint(const PointInput& input, double value, const std::stop_token& stop)
 {
-    const Expected<Schedule> schedule = scheduleFor(input, stop);
+    const Expected<Schedule> schedule = scheduleOf(input.plan, stop, &input.costs); // with what every action costs beside
     if (!schedule.ok()) return schedule.error();
     const Expected<traces::Trace> trace = simulate(schedule.value(), input.costs, stop);
     if (!trace.ok()) return trace.error();
@@ -103,6 +92,9 @@ private:
         if (request_.serialShare && !(*request_.serialShare >= 0 && *request_.serialShare <= 1))
             return Error{fmt::format("a serial share of {:g} is not allowed; 0 to 1", *request_.serialShare)};
         if (request_.batch < 0 || request_.fixedPerAction < 0) return Error{"a batch and a fixed cost are not below 0"};
+        if (request_.fixedPerAction > kMostFixed)
+            return Error{fmt::format("a fixed cost of {} is too long; at most {}", traces::formatDuration(request_.fixedPerAction),
+                                     traces::formatDuration(kMostFixed))};
         return {};
     }
 
@@ -139,7 +131,7 @@ private:
         const PipelineSpec& pipeline = input.plan.pipeline;
         const double ranks = pipeline.ranks;
         series.serialShare =
-            request_.serialShare.value_or(1.0 / (static_cast<double>(pipeline.microbatches) * pipeline.chunks * pipeline.slices));
+            request_.serialShare.value_or(1.0 / (static_cast<double>(pipeline.microbatches) * pipeline.chunks * pipeline.parts()));
         point.speedup = point.makespan > 0 ? input.serialTime / static_cast<double>(point.makespan) : 0;
         point.efficiency = point.speedup / ranks;
         point.law = request_.scaling == Scaling::Strong ? amdahlSpeedup(series.serialShare, ranks) : gustafsonSpeedup(series.serialShare, ranks);
@@ -198,8 +190,12 @@ private:
         if (shape && request_.scaling == Scaling::None) {
             if (costs.source == CostSource::Measured)
                 notes.emplace_back("Measured times hold for the shape they were measured in; others are simulated with the model's estimate.");
-            if (!costs.stageScale.empty()) notes.emplace_back("Factors of stages are left out where the number of stages is another.");
+            if (!costs.stageScale.empty())
+                notes.emplace_back("Factors of stages are left out where the number of stages is another.");
         }
+        const MachineModel& machine = request_.plan.machine;
+        if (quantity == SweepQuantity::Ranks && !(machine.rankScale.empty() && machine.lateStart.empty()))
+            notes.emplace_back("Factors and late starts of ranks are left out where the number of ranks is another.");
         if (request_.scaling == Scaling::Weak)
             notes.emplace_back("Weak scaling: every rank keeps its share of work, so the model grows with the ranks; Gustafson's line.");
         if (request_.scaling == Scaling::Strong)

@@ -9,7 +9,14 @@
 namespace stagecraft::engine {
 namespace {
 
-std::int64_t scaled(std::int64_t value, double factor) { return std::llround(static_cast<double>(value) * factor); }
+// More than any plan may have, so that what is too large is refused as such and not taken for a small number.
+std::int64_t rounded(double value)
+{
+    constexpr double kMost = 1e18;
+    return std::llround(std::clamp(value, -kMost, kMost));
+}
+
+std::int64_t scaled(std::int64_t value, double factor) { return rounded(static_cast<double>(value) * factor); }
 
 // Every time and size of a micro-batch times `factor`.
 void scaleMicrobatch(CostSpec& costs, double factor)
@@ -29,6 +36,8 @@ Expected<void> setMicrobatchSize(const SweepRequest& request, long long size, Pl
     const double own = samplesOf(plan);
     const long long batch = request.batch > 0 ? request.batch : std::llround(own * plan.pipeline.microbatches);
     if (batch % size != 0) return Error{fmt::format("a batch of {} is no multiple of {}", batch, size)};
+    if (batch / size > kMaxActions / 2)
+        return Error{fmt::format("a batch of {} makes {} micro-batches of {}; at most {} are possible", batch, batch / size, size, kMaxActions / 2)};
     plan.pipeline.microbatches = static_cast<int>(batch / size);
     if (!plan.model.empty()) plan.model.microbatchRows = static_cast<int>(size);
     scaleMicrobatch(plan.costs, static_cast<double>(size) / own);
@@ -37,7 +46,7 @@ Expected<void> setMicrobatchSize(const SweepRequest& request, long long size, Pl
 
 Expected<Plan> withValue(const SweepRequest& request, Plan plan, double value)
 {
-    const auto whole = static_cast<int>(value);
+    const int whole = infoOf(request.axis.quantity).unit == SweepUnit::Count ? static_cast<int>(value) : 0;
     CostSpec& costs = plan.costs;
     switch (request.axis.quantity) {
     case SweepQuantity::Microbatches: plan.pipeline.microbatches = whole; break;
@@ -82,25 +91,31 @@ CostTable spread(const CostTable& base, std::size_t stages, double share)
 {
     constexpr std::int64_t StageCosts::*kMembers[] = {
         &StageCosts::forward,         &StageCosts::backward,   &StageCosts::inputGrad,   &StageCosts::weightGrad,    &StageCosts::overlap,
-        &StageCosts::activationBytes, &StageCosts::wgradBytes, &StageCosts::weightBytes, &StageCosts::gradientBytes, &StageCosts::optimizerBytes};
+        &StageCosts::activationBytes, &StageCosts::wgradBytes, &StageCosts::weightBytes, &StageCosts::gradientBytes, &StageCosts::optimizerBytes,
+        &StageCosts::optimizer};
     StageCosts one = base.stages.front(); // what is no share of the work stays
     for (const auto member : kMembers) {
         double sum = 0;
         for (const StageCosts& stage : base.stages) sum += static_cast<double>(stage.*member);
-        one.*member = std::llround(sum * share / static_cast<double>(stages));
+        one.*member = rounded(sum * share / static_cast<double>(stages));
     }
     CostTable costs = base;
     costs.stages.assign(stages, one);
     return costs;
 }
 
-// Forward and backward of all stages for all micro-batches, one after the other.
+// Forward and backward of all stages for all micro-batches, one after the other, and the update.
 double serialTime(const Plan& plan, const CostTable& costs)
 {
+    const bool back = plan.pipeline.schedule != "forward-only";
+    const double forwards = back && plan.pipeline.recompute == Recompute::Full ? 2 : 1;
     double once = 0;
-    for (const StageCosts& stage : costs.stages)
-        once += static_cast<double>(stage.forward + (plan.pipeline.schedule == "forward-only" ? 0 : stage.backward));
-    return once * plan.pipeline.microbatches * plan.pipeline.slices;
+    double update = 0;
+    for (const StageCosts& stage : costs.stages) {
+        once += forwards * static_cast<double>(stage.forward) + (back ? static_cast<double>(stage.backward) : 0);
+        update += static_cast<double>(stage.optimizer);
+    }
+    return once * plan.pipeline.microbatches * plan.pipeline.parts() + update;
 }
 
 // The costs that the plan, with the value, has at `ranks`; and the work of the whole on one rank.
@@ -115,11 +130,23 @@ Expected<void> scale(const SweepRequest& request, const Plan& base, PointInput& 
 
     Expected<CostTable> plain = costsOf(base);
     input.costs = spread(plain.value(), static_cast<std::size_t>(input.plan.stages()), growth);
+    input.costs.machine = input.plan.machine; // without what is of single ranks, where there are others
     // it is the costs that were spread: a model of the plan's size has no say in them
     input.plan.model = {};
     input.plan.partition.clear();
     input.plan.costs.source = CostSource::Assumed;
     return {};
+}
+
+} // namespace
+
+namespace {
+
+Expected<void> checkShape(const Plan& plan)
+{
+    if (plan.pipeline.schedule != "custom") return checkRequest(requestOf(plan.pipeline));
+    const Expected<Schedule> schedule = scheduleOf(plan);
+    return schedule.ok() ? Expected<void>{} : Expected<void>{schedule.error()};
 }
 
 } // namespace
@@ -133,6 +160,8 @@ Expected<PointInput> pointInput(const SweepRequest& request, const std::string& 
     if (!plan.ok()) return plan.error();
     PointInput input{.plan = std::move(plan).value(), .costs = {}};
     input.samples = request.axis.quantity == SweepQuantity::MicrobatchSize ? value : samplesOf(request.plan);
+    // before anything is made for each of its stages
+    if (Expected<void> shape = checkShape(input.plan); !shape.ok()) return shape.error();
     if (request.scaling != Scaling::None)
         if (Expected<void> done = scale(request, base, input); !done.ok()) return done.error();
     if (Expected<void> sound = checkPlan(input.plan); !sound.ok()) return sound.error();

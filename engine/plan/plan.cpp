@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -23,16 +24,19 @@ std::string_view checkModeText(CheckMode check) { return wordOf(kCheckWords, che
 
 namespace {
 
-// The plan's request, judged; with its own costs in `costs` where the family plans by them.
-Expected<ScheduleRequest> judgedRequest(const Plan& plan, CostTable& costs)
+// The plan's request, judged. Where the family plans by costs, they are those given, or else the plan's, which `own` then holds.
+Expected<ScheduleRequest> judgedRequest(const Plan& plan, const CostTable* given, CostTable& own)
 {
     ScheduleRequest request = requestOf(plan.pipeline);
     if (Expected<void> shape = checkRequest(request); !shape.ok()) return shape.error();
     if (!findFamily(request.name)->plansByCosts) return request;
-    Expected<CostTable> planned = costsOf(plan);
-    if (!planned.ok()) return planned.error();
-    costs = std::move(planned).value();
-    request.costs = &costs;
+    if (given == nullptr) {
+        Expected<CostTable> planned = costsOf(plan);
+        if (!planned.ok()) return planned.error();
+        own = std::move(planned).value();
+        given = &own;
+    }
+    request.costs = given;
     request.memoryLimit = plan.pipeline.memoryLimit;
     if (Expected<void> whole = checkRequest(request); !whole.ok()) return whole.error();
     return request;
@@ -51,8 +55,8 @@ Expected<void> checkSharding(const PipelineSpec& pipeline, bool asynchronous)
 Expected<void> checkSchedule(const Plan& plan)
 {
     if (plan.pipeline.schedule != "custom") {
-        CostTable costs;
-        const Expected<ScheduleRequest> request = judgedRequest(plan, costs);
+        CostTable own;
+        const Expected<ScheduleRequest> request = judgedRequest(plan, nullptr, own);
         if (!request.ok()) return request.error();
         return checkSharding(plan.pipeline, findFamily(request.value().name)->asynchronous);
     }
@@ -75,6 +79,11 @@ ScheduleRequest requestOf(const PipelineSpec& pipeline)
             .offload = family && family->takesOffload ? pipeline.offload : 0};
 }
 
+int Plan::stages() const
+{
+    return static_cast<int>(std::min<long long>(1LL * pipeline.ranks * pipeline.chunks, std::numeric_limits<int>::max()));
+}
+
 int PipelineSpec::parts() const
 {
     const ScheduleFamily* family = findFamily(schedule);
@@ -94,12 +103,12 @@ Expected<void> checkEvenStages(const Schedule& schedule)
 namespace {
 
 // But for what is done to a schedule of any family.
-Expected<Schedule> orderedBy(const Plan& plan, const std::stop_token& stop)
+Expected<Schedule> orderedBy(const Plan& plan, const std::stop_token& stop, const CostTable* costs)
 {
     const PipelineSpec& pipeline = plan.pipeline;
     if (pipeline.schedule != "custom") {
-        CostTable costs;
-        Expected<ScheduleRequest> request = judgedRequest(plan, costs);
+        CostTable own;
+        Expected<ScheduleRequest> request = judgedRequest(plan, costs, own);
         if (!request.ok()) return request.error();
         request.value().stop = stop;
         return generate(request.value());
@@ -125,10 +134,10 @@ Expected<Schedule> orderedBy(const Plan& plan, const std::stop_token& stop)
 
 } // namespace
 
-Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop)
+Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop, const CostTable* costs)
 {
     const PipelineSpec& pipeline = plan.pipeline;
-    Expected<Schedule> schedule = orderedBy(plan, stop);
+    Expected<Schedule> schedule = orderedBy(plan, stop, costs);
     if (!schedule.ok()) return schedule;
     if (Expected<void> possible = checkSharding(pipeline, schedule.value().asynchronous()); !possible.ok()) return possible.error();
     schedule = shard(std::move(schedule).value(), pipeline.sharding);

@@ -111,7 +111,7 @@ struct Plan {
     MachineModel machine; // of simulations
     RunSpec run;
 
-    [[nodiscard]] int stages() const { return pipeline.ranks * pipeline.chunks; }
+    [[nodiscard]] int stages() const; // at most what an int holds, so that two numbers out of range are no small one
     bool operator==(const Plan&) const = default;
 };
 
@@ -123,7 +123,8 @@ Expected<void> checkPlan(const Plan& plan);
 ScheduleRequest requestOf(const PipelineSpec& pipeline);
 
 // `stop` ends the making of a large one with an error; another thread may ask for that at any time.
-Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop = {});
+// Families that plan go by `costs`, or else by the plan's own.
+Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop = {}, const CostTable* costs = nullptr);
 
 // Plans reckon with the same number of stages on every rank; an error says which ranks differ.
 Expected<void> checkEvenStages(const Schedule& schedule);

@@ -8,6 +8,8 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+
 namespace stagecraft::engine {
 namespace {
 
@@ -198,6 +200,95 @@ TEST(Scaling, PartitionsAModelAnewAndLeavesOutMoreStagesThanLayers)
     EXPECT_NEAR(sweep.series[0].points[0].speedup, 1, 1e-6);
 }
 
+// On one rank nobody waits, whatever that rank does beside: 8 (2F + B) and an update of the whole model, against itself.
+TEST(Scaling, BeginsAtOneWithRecomputingAndUpdates)
+{
+    SweepRequest request{.plan = planOf(4, 8), .schedules = {"1f1b"}, .axis = axis("ranks=1,4")};
+    request.plan.pipeline.recompute = Recompute::Full;
+    request.plan.costs.optimizer = 5'000'000; // of a quarter of the model
+    request.scaling = Scaling::Strong;
+    const SweepSeries series = swept(request).series[0];
+    EXPECT_EQ(series.points[0].makespan, 8 * 4 * 4'000'000 + 4 * 5'000'000);
+    EXPECT_DOUBLE_EQ(series.points[0].speedup, 1);
+    EXPECT_DOUBLE_EQ(series.points[1].speedup, 148e6 / static_cast<double>(series.points[1].makespan));
+}
+
+// Each of 4 ranks works 8 (F + B) = 16 ms, so that one rank takes 64 ms; halves are no more work than wholes.
+TEST(Scaling, CountsTheWorkOfHalvedMicroBatchesOnce)
+{
+    SweepRequest request{.plan = planOf(4, 8), .schedules = {"chimera"}, .axis = axis("ranks=2,4")};
+    request.plan.costs.backward = request.plan.costs.forward;
+    request.plan.pipeline.concatenation = Concatenation::Halving;
+    request.scaling = Scaling::Strong;
+    const Sweep sweep = swept(request);
+    for (const SweepPoint& point : sweep.series[0].points) {
+        EXPECT_DOUBLE_EQ(point.speedup, 64e6 / static_cast<double>(point.makespan));
+        EXPECT_NEAR(point.efficiency, 1 - point.bubbleMakespan, 1e-12);
+    }
+}
+
+TEST(Scaling, LeavesOutWhatIsOfSingleRanksWhereThereAreOthersAndSaysSo)
+{
+    for (const Scaling scaling : {Scaling::None, Scaling::Strong, Scaling::Weak}) {
+        SweepRequest request{.plan = planOf(2, 8), .schedules = {"gpipe"}, .axis = axis("ranks=2,4")};
+        request.plan.machine.rankScale = {1, 3};
+        request.plan.machine.lateStart = {0, 500'000};
+        request.scaling = scaling;
+        const Sweep sweep = swept(request);
+        EXPECT_THAT(sweep.notes, testing::Contains(HasSubstr("Factors and late starts of ranks are left out")));
+        ASSERT_EQ(sweep.series[0].points.size(), 2U) << sweep.series[0].leftOut[0].reason;
+        // rank 1 takes 8 times 9 ms after rank 0's first forward of 1 ms, and rank 0 comes last with a backward of 2 ms
+        EXPECT_EQ(sweep.series[0].points[0].makespan, 75'000'000);
+        // (m+p-1)(F+B) on equal ranks, half as long where the model stays
+        EXPECT_EQ(sweep.series[0].points[1].makespan, scaling == Scaling::Strong ? 16'500'000 : 33'000'000);
+    }
+}
+
+// What a plan asks for beside the order is done to the orders of the families that plan, too: each rank works 8 (2F + B).
+TEST(Sweep, RecomputesInSchedulesThatPlanByCosts)
+{
+    SweepRequest request{.plan = planOf(4, 8), .schedules = {"zb-auto", "zb-v-auto", "1f1b"}, .axis = axis("microbatches=8")};
+    request.plan.pipeline.recompute = Recompute::Full;
+    const Sweep sweep = swept(request);
+    for (const SweepSeries& series : sweep.series) EXPECT_EQ(series.points[0].work, 32e6) << series.schedule;
+}
+
+// Two slots a micro-batch with the fixed cost, by which it is planned, too: as in a plan of these times.
+TEST(Sweep, PlansByTheCostsOfThePoint)
+{
+    SweepRequest request{.plan = planOf(4, 8), .schedules = {"zb-auto"}, .axis = axis("microbatches=8"), .fixedPerAction = 2'000'000};
+    Plan same = planOf(4, 8);
+    same.pipeline.schedule = "zb-auto";
+    same.costs.forward = 3'000'000;
+    same.costs.inputGrad = 3'000'000;
+    same.costs.weightGrad = 3'000'000;
+    const SweepRequest plain{.plan = same, .schedules = {}, .axis = axis("microbatches=8")};
+    EXPECT_EQ(swept(request).series[0].points[0].makespan, swept(plain).series[0].points[0].makespan);
+}
+
+TEST(Sweep, LeavesOutNumbersThatNoScheduleTakesBeforeItMakesAnything)
+{
+    const auto reason = [](SweepRequest request, Scaling scaling) {
+        request.scaling = scaling;
+        const SweepSeries series = swept(request).series[0];
+        return series.leftOut.empty() ? std::string() : series.leftOut.back().reason;
+    };
+    for (const Scaling scaling : {Scaling::None, Scaling::Strong, Scaling::Weak}) {
+        EXPECT_THAT(reason({.plan = planOf(4, 8), .schedules = {"1f1b"}, .axis = axis("ranks=2,20000000")}, scaling), HasSubstr("1 to 16384"));
+        SweepRequest own{.plan = planOf(4, 8), .schedules = {}, .axis = axis("ranks=4,20000000")};
+        own.plan = withCustomSchedule(own.plan, toText(generate({.name = "gpipe"}).value())).value();
+        EXPECT_THAT(reason(own, scaling), HasSubstr("the plan says 20000000"));
+    }
+    SweepRequest chunks{.plan = planOf(16384, 1), .schedules = {"interleaved"}, .axis = axis("chunks=2,20000000")};
+    EXPECT_THAT(reason(chunks, Scaling::None), HasSubstr("20000000 chunks per rank"));
+    EXPECT_EQ(withShape(planOf(1, 1), 16384, 20'000'000).stages(), std::numeric_limits<int>::max());
+    SweepRequest sizes{.plan = planOf(4, 8), .schedules = {"1f1b"}, .axis = axis("microbatch-size=1"), .batch = 1LL << 32};
+    EXPECT_THAT(reason(sizes, Scaling::None), HasSubstr("at most 10000000 are possible"));
+    SweepRequest large{.plan = planOf(4, 8), .schedules = {"1f1b"}, .axis = axis("microbatch-size=20000000"), .batch = 20'000'000};
+    large.plan.costs.forward = 1'000'000'000'000'000;
+    EXPECT_THAT(reason(large, Scaling::None), HasSubstr("costs: forward comes to"));
+}
+
 TEST(Sweep, CanBeWatchedAndStopped)
 {
     const SweepRequest request{.plan = planOf(2, 4), .schedules = {"gpipe", "1f1b"}, .axis = axis("microbatches=1..3")};
@@ -235,6 +326,9 @@ TEST(Sweep, RefusesWhatMakesNoSense)
     request.scaling = Scaling::None;
     request.schedules = {"1f1b", "gpipe", "1f1b"};
     EXPECT_THAT(reason(request), HasSubstr("named twice"));
+    request.fixedPerAction = std::numeric_limits<TimeNs>::max();
+    request.schedules = {"1f1b"};
+    EXPECT_THAT(reason(request), HasSubstr("a fixed cost of"));
     request.schedules = {"gpip"};
     EXPECT_THAT(reason(request), HasSubstr("\"gpip\" is unknown"));
 }
