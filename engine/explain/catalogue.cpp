@@ -51,13 +51,7 @@ std::string introduction(const CatalogueOptions& options)
         options.ranks, options.microbatches);
 }
 
-// Without a backward nothing gives activations back, and nobody has to keep them.
-bool keepsActivations(const ScheduleFamily& family) { return family.name != "forward-only"; }
-
-std::string peakText(const SurveyEntry& entry)
-{
-    return keepsActivations(*entry.family) ? fmt::format("{:.4g}", entry.peakActivations) : std::string("–");
-}
+std::string peakText(const SurveyEntry& entry) { return fmt::format("{:.4g}", entry.peakActivations); }
 
 std::string summary(const std::vector<SurveyEntry>& entries)
 {
@@ -91,7 +85,7 @@ std::string figuresTable(const SurveyEntry& entry)
     if (entry.family->asynchronous)
         if (const auto steady = traces::steadyState(*entry.trace, traces::Step{0}))
             row("bubble of the steady state", traces::formatPercent(steady->bubble), "");
-    if (keepsActivations(*entry.family)) row("peak activations", peakText(entry), formula(forms.peakActivations));
+    row("peak activations", peakText(entry), formula(forms.peakActivations));
     row("hand-offs", fmt::format("{}", entry.handOffs), "");
     if (entry.copies > 0) row("activations sent away and fetched back", fmt::format("{}", entry.copies), "");
     row("copies of the weights", fmt::format("{}", entry.weightCopies), "");

@@ -254,6 +254,7 @@ private:
         const double F = times_.forward;
         add({"(m+p−1)·F" + plus("(p−1)"), (m_ + p_ - 1) * F + (p_ - 1) * times_.transfer, "m·F", m_ * F, "(p−1)/(m+p−1)", "(p−1)/m", false});
         if (timed_ && free()) addSpan("m·F", m_ * F, "0", m_ * F); // every rank works from its first forward on
+        peak("1", 1); // while a forward runs
     }
 
     FormTimes times_;

@@ -13,11 +13,7 @@ namespace stagecraft::engine {
 std::vector<LinkTraffic> trafficOf(const Schedule& schedule, const CostTable& costs)
 {
     std::map<std::pair<Rank, Rank>, LinkTraffic> links;
-    const auto add = [&](const traces::Work& work, TimeNs time) {
-        const std::optional<Handoff> handoff = outputOf(schedule, work);
-        if (!handoff) return;
-        const auto& [send, recv, from, to] = *handoff;
-        const Bytes bytes = handedBytes(costs, *handoff);
+    const auto add = [&](Rank from, Rank to, Bytes bytes, TimeNs time) {
         LinkTraffic& link = links[{from, to}];
         link.from = from;
         link.to = to;
@@ -30,9 +26,26 @@ std::vector<LinkTraffic> trafficOf(const Schedule& schedule, const CostTable& co
     even.jitter = 0;
     for (std::size_t r = 0; r < schedule.order.size(); ++r)
         for (const Action& action : schedule.order[r]) {
+            const auto timeOf = [&](const Action& made) {
+                return static_cast<TimeNs>(static_cast<double>(actionTime(even, made, 0)) * costs.machine.scaleOf(r));
+            };
+            const Rank own{r};
+            const traces::Work& work = action.work;
+            const bool leaves = work.kind == ActionKind::Offload;
+            if (leaves || work.kind == ActionKind::Reload) { // as often as the forward or backward that it belongs to
+                if (schedule.offloadTo != OffloadTo::Partner) continue;
+                const Rank partner = schedule.partnerOf(own);
+                const Bytes bytes = partOf(costs.sliceSize, costs.stages[index(work.stage)].activationBytes, work.microbatch);
+                const ActionKind paired = leaves ? ActionKind::Forward : ActionKind::Backward;
+                add(leaves ? own : partner, leaves ? partner : own, bytes,
+                    timeOf(traces::makeAction(paired, work.stage, work.microbatch, work.flow)));
+            }
             if (!traces::isCompute(action.kind())) continue;
-            const auto time = static_cast<TimeNs>(static_cast<double>(actionTime(even, action, 0)) * costs.machine.scaleOf(r));
-            forEachWork(action, [&](const traces::Work& work) { add(work, time); });
+            forEachWork(action, [&](const traces::Work& part) {
+                const std::optional<Handoff> handoff = outputOf(schedule, part);
+                if (handoff)
+                    add(handoff->from, handoff->to, partOf(costs.sliceSize, handedBytes(costs, *handoff), part.microbatch), timeOf(action));
+            });
         }
     std::vector<LinkTraffic> list;
     for (const auto& [ends, link] : links) list.push_back(link);

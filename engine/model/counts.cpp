@@ -146,12 +146,14 @@ std::vector<LayerCounts> layerCounts(const ModelSpec& model)
                            // a ReLU keeps its result, which is the next layer's input; a GELU keeps its own input as well
                            const double kept = in + (l.activation == Activation::Gelu ? out : 0);
                            c.activationBytes = toBytes(kFloatBytes * rows * positions * kept);
+                           c.wgradBytes = toBytes(kFloatBytes * rows * positions * (in + out));
                        },
                        [&](const Embedding& e) {
                            positions = e.sequence;
                            c.parameters = (static_cast<std::int64_t>(e.vocabulary) + e.sequence) * e.dim;
                            c.forwardFlops = rows * positions * e.dim; // the one addition
                            c.activationBytes = toBytes(kTokenBytes * rows * positions);
+                           c.wgradBytes = toBytes((kTokenBytes + kFloatBytes * e.dim) * rows * positions);
                        },
                        [&](const TransformerBlock& b) {
                            const double d = b.dim;
@@ -164,6 +166,8 @@ std::vector<LayerCounts> layerCounts(const ModelSpec& model)
                            // both norms' input and result, q, k, v, attention's result twice (as computed and as laid out
                            // for the projection), the wide layer before and after GELU
                            c.activationBytes = toBytes(kFloatBytes * rows * positions * (9 * d + 2 * f));
+                           // into qkv, projection, up and down: 3 d + f; out of them: 5 d + f
+                           c.wgradBytes = toBytes(kFloatBytes * rows * positions * (8 * d + 2 * f));
                        },
                        [&](const Head& h) {
                            const double d = h.dim;
@@ -171,6 +175,7 @@ std::vector<LayerCounts> layerCounts(const ModelSpec& model)
                            c.parameters = 2LL * h.dim + static_cast<std::int64_t>(h.dim) * h.vocabulary + h.vocabulary;
                            c.forwardFlops = 2 * rows * positions * d * vocabulary;
                            c.activationBytes = toBytes(kFloatBytes * rows * positions * (2 * d + vocabulary));
+                           c.wgradBytes = toBytes(kFloatBytes * rows * positions * (d + vocabulary));
                        }},
             layer);
         c.backwardFlops = 2 * c.forwardFlops;

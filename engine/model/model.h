@@ -82,6 +82,9 @@ struct LayerCounts {
     double backwardFlops = 0;    // twice the forward's: input and weight gradient
     Bytes outputBytes = 0;       // what is handed to the next layer
     Bytes activationBytes = 0;   // kept from F until B: inputs of matrix products, norms, attention, activations
+    // What a weight gradient that comes later needs: the inputs of matrix products, which F kept, and the gradients of their outputs,
+    // which the input gradient makes. Gradients of norms are small sums that come with the input gradient.
+    Bytes wgradBytes = 0;
     std::string name;            // "Linear 1024→2048, ReLU"
 };
 

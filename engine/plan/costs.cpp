@@ -95,6 +95,7 @@ ModelSizes modelSizes(const ModelSpec& model, const Partition& partition)
             sum.forwardFlops += layer.forwardFlops;
             sum.backwardFlops += layer.backwardFlops;
             sum.activationBytes += layer.activationBytes;
+            sum.wgradBytes += layer.wgradBytes;
             sum.outputBytes = layer.outputBytes;
         }
         next += static_cast<std::size_t>(count);
@@ -195,7 +196,11 @@ Expected<void> addSizes(const Plan& plan, const ModelSizes* sizes, CostTable& ta
             stage.activationBytes = std::llround(static_cast<double>(plan.costs.activationBytes) / chunks);
         if (plan.costs.wgradBytes > 0)
             stage.wgradBytes = std::llround(static_cast<double>(plan.costs.wgradBytes) / chunks);
-        if (stage.wgradBytes > stage.activationBytes)
+        else if (sizes != nullptr && stage.wgradBytes == 0 && sizes->stages[s].activationBytes > 0) // the model's part of what is kept
+            stage.wgradBytes = std::llround(static_cast<double>(stage.activationBytes) *
+                                            (static_cast<double>(sizes->stages[s].wgradBytes) /
+                                             static_cast<double>(sizes->stages[s].activationBytes)));
+        if (plan.costs.wgradBytes > 0 && stage.wgradBytes > stage.activationBytes)
             return Error{fmt::format("costs.wgrad_bytes: {} of stage {} would stay until its weight gradient, but its forward keeps "
                                      "only {}; give activation_bytes that are at least as large",
                                      traces::formatSize(stage.wgradBytes), s, traces::formatSize(stage.activationBytes))};

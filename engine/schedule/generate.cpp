@@ -177,6 +177,15 @@ std::vector<Flow> Schedule::flows() const
     return twoDirections() ? std::vector{Flow::Down, Flow::Up} : std::vector{Flow::Single};
 }
 
+bool Schedule::inference() const
+{
+    const auto comesBack = [](const Action& action) {
+        return (action.kind() >= ActionKind::Backward && action.kind() <= ActionKind::WeightGrad) || action.kind() == ActionKind::Overlap;
+    };
+    return std::none_of(order.begin(), order.end(),
+                        [&](const std::vector<Action>& list) { return std::any_of(list.begin(), list.end(), comesBack); });
+}
+
 std::size_t Schedule::actionCount() const
 {
     std::size_t count = 0;

@@ -67,6 +67,7 @@ struct Schedule {
     OffloadTo offloadTo = OffloadTo::Host; // without meaning where nothing is offloaded
 
     [[nodiscard]] Rank partnerOf(Rank rank) const { return Rank{ranks - 1 - rank.value}; }
+    [[nodiscard]] bool inference() const; // has forwards and no backward: activations are let go at the end of each
     [[nodiscard]] bool asynchronous() const { return updates != UpdateRule::Flush; }
     [[nodiscard]] int stages() const { return static_cast<int>(stageToRank.size()); }
     [[nodiscard]] bool twoDirections() const { return !upStageToRank.empty(); }

@@ -44,8 +44,8 @@ ChunkCosts chunkCosts(const CostTable* table)
     Bytes activation = 0;
     Bytes weightGradPart = 0;
     for (const StageCosts& stage : table->stages) {
-        activation = std::max(activation, stage.activationBytes);
-        weightGradPart = std::max(weightGradPart, std::min(stage.wgradBytes, stage.activationBytes));
+        activation = std::max({activation, stage.activationBytes, stage.wgradBytes});
+        weightGradPart = std::max(weightGradPart, stage.wgradBytes);
     }
     if (activation == 0) return costs; // not known: chunks are counted
     costs.activation = static_cast<double>(activation);

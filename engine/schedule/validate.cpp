@@ -17,9 +17,17 @@ namespace stagecraft::engine {
 namespace {
 
 // Kinds that belong to one (stage, micro-batch) and may occur once for it.
-constexpr std::array<ActionKind, 10> kTracked{ActionKind::Forward,      ActionKind::Backward,     ActionKind::InputGrad,   ActionKind::WeightGrad,
+constexpr std::array<ActionKind, 11> kTracked{ActionKind::Forward,      ActionKind::Backward,     ActionKind::InputGrad,   ActionKind::WeightGrad,
                                               ActionKind::SendForward,  ActionKind::RecvForward,  ActionKind::SendBackward,
-                                              ActionKind::RecvBackward, ActionKind::Offload,      ActionKind::Reload};
+                                              ActionKind::RecvBackward, ActionKind::Offload,      ActionKind::Reload,
+                                              ActionKind::Recompute};
+
+bool has(const Schedule& schedule, ActionKind kind)
+{
+    return std::any_of(schedule.order.begin(), schedule.order.end(), [kind](const std::vector<Action>& list) {
+        return std::any_of(list.begin(), list.end(), [kind](const Action& action) { return action.kind() == kind; });
+    });
+}
 
 std::optional<std::size_t> trackedIndex(ActionKind kind)
 {
@@ -32,7 +40,7 @@ class Inspector {
 public:
     Inspector(const Schedule& schedule, std::size_t maxErrors)
         : schedule_(schedule), maxErrors_(maxErrors), communicates_(hasCommunication(schedule)),
-          offloads_(hasOffload(schedule)),
+          offloads_(hasOffload(schedule)), recomputes_(has(schedule, ActionKind::Recompute)),
           stages_(static_cast<std::size_t>(schedule.stages())),
           units_(static_cast<std::size_t>(std::max({schedule.units(Flow::Down), schedule.units(Flow::Up), 0}))),
           position_(2 * kTracked.size() * stages_ * units_, -1)
@@ -149,6 +157,19 @@ private:
         });
         if (communicates_) checkCommunication(trains);
         if (offloads_) forEachUnit([&](const Unit& u) { checkMoved(u, trains); });
+        if (recomputes_) forEachUnit([&](const Unit& u) { checkRecomputed(u, trains); });
+    }
+
+    // What is computed again was not kept, so there is nothing to move; and somebody needs it.
+    void checkRecomputed(const Unit& u, bool trains)
+    {
+        const int again = positionOf(ActionKind::Recompute, u);
+        if (again < 0) return;
+        if (!trains)
+            fault(rankOf(u), again, textOf(ActionKind::Recompute, u), "computes what nothing will need, there is no backward; remove it");
+        else if (positionOf(ActionKind::Offload, u) >= 0)
+            fault(rankOf(u), again, textOf(ActionKind::Recompute, u),
+                  fmt::format("computes again what {} moves away to be kept; take one or the other", textOf(ActionKind::Offload, u)));
     }
 
     // What left its rank comes back for its backward.
@@ -214,6 +235,11 @@ private:
                 inOrder(u, ActionKind::Reload, ActionKind::Backward);
                 inOrder(u, ActionKind::Reload, ActionKind::InputGrad);
             }
+            if (recomputes_) {
+                inOrder(u, ActionKind::Forward, ActionKind::Recompute);
+                inOrder(u, ActionKind::Recompute, ActionKind::Backward);
+                inOrder(u, ActionKind::Recompute, ActionKind::InputGrad);
+            }
             if (!communicates_) return;
             inOrder(u, ActionKind::RecvForward, ActionKind::Forward);
             inOrder(u, ActionKind::Forward, ActionKind::SendForward);
@@ -246,6 +272,7 @@ private:
     std::size_t maxErrors_;
     bool communicates_;
     bool offloads_;
+    bool recomputes_;
     std::size_t stages_;
     std::size_t units_; // of the direction that has more
     std::vector<int> position_; // by tracked kind, direction, stage, unit; -1 where there is none

@@ -7,6 +7,7 @@
 //   the whole can be executed: F(s,i) after F(s-1,i); B/I(s,i) after B/I(s+1,i), on the last stage after its own F.
 //     Where ranks wait for each other in a circle, that is a deadlock, reported as the circle.
 //   OFFLOAD after its F, RELOAD after its OFFLOAD and before its B or I, one each and neither without the other;
+//   RECOMPUTE after its F and before its B or I, at most one, and not of what is offloaded;
 //   OPTIMIZER of a stage at most once, after its last B or W; in an asynchronous schedule after each group of micro-batches
 //     (schedule.h, validate_updates.h);
 //   with SEND/RECV actions: each RECV has its SEND and the other way round, a SEND comes after what it sends, a RECV

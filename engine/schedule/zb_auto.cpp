@@ -32,7 +32,7 @@ constexpr Bytes kNoLimit = std::numeric_limits<Bytes>::max() / 2; // room to add
 Bytes largestActivations(const CostTable& costs)
 {
     Bytes largest = 0;
-    for (const StageCosts& stage : costs.stages) largest = std::max(largest, stage.activationBytes);
+    for (const StageCosts& stage : costs.stages) largest = std::max({largest, stage.activationBytes, stage.wgradBytes});
     return largest;
 }
 
@@ -80,10 +80,10 @@ std::vector<ZbStage> stagesOf(const ScheduleRequest& request)
                 stage.forWeights = costs.wgradBytes;
             }
         }
-        const bool uncountable = stage.activations > kNoLimit / request.ranks;
+        const bool uncountable = std::max(stage.activations, stage.forWeights) > kNoLimit / request.ranks;
         stage.limit = request.memoryLimit > 0 ? std::min(request.memoryLimit, kNoLimit)
                       : uncountable           ? kNoLimit
-                                              : stage.activations * request.ranks;
+                                              : std::max(stage.activations, stage.forWeights) * request.ranks;
     }
     return stages;
 }

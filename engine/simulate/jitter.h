@@ -17,7 +17,7 @@ namespace stagecraft::engine {
 
 inline double jitterFactor(double sigma, std::uint64_t seed, const traces::Work& work)
 {
-    const std::uint64_t key = mixed(seed) ^ mixed((static_cast<std::uint64_t>(work.kind) << 48) ^
+    const std::uint64_t key = mixed(seed) ^ mixed((static_cast<std::uint64_t>(work.flow) << 56) ^ (static_cast<std::uint64_t>(work.kind) << 48) ^
                                                   (static_cast<std::uint64_t>(work.stage.value) << 32) ^
                                                   static_cast<std::uint32_t>(work.microbatch.value));
     const auto unit = [](std::uint64_t bits) { return (static_cast<double>(bits >> 11) + 0.5) * 0x1.0p-53; };

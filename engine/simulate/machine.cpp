@@ -38,14 +38,18 @@ Work workOf(const Milestone& need)
 
 Machine::Machine(const Schedule& schedule, const CostTable& costs)
     : schedule_(schedule), costs_(costs), shape_(schedule, hasCommunication(schedule)),
-      meets_(shape_.communicates && costs.machine.send == SendMode::Rendezvous),
+      meets_(shape_.communicates && costs.machine.send == SendMode::Rendezvous), inference_(schedule.inference()),
       occupies_(shape_.communicates && costs.machine.transfers == TransferPlace::Ranks), links_(costs, schedule.ranks),
       recording_(schedule, costs), ranks_(schedule.order.size()), weights_((schedule.twoDirections() ? 2 : 1) * costs.stages.size())
 {
+    const bool channels = costs.machine.send == SendMode::Channel;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
         for (const Action& action : schedule.order[r]) {
+            if (channels && sends(action.kind())) channels_[{Rank{r}, messageOf(handedOver(action.work))->to}].messages.push_back(handedOver(action.work));
             if (action.kind() == ActionKind::Unshard) weightsOf(action.work).sharded = true;
-            if (action.kind() == ActionKind::Recompute) weightsOf(action.work).recomputes = true;
+            if (action.kind() != ActionKind::Recompute) continue;
+            recomputed_.resize(shape_.factSlots);
+            recomputed_[slotOf({ActionKind::Forward, action.work.flow, action.work.stage, action.work.microbatch})] = true;
         }
         if (r < costs.machine.lateStart.size()) ranks_[r].clock = costs.machine.lateStart[r];
     }
@@ -200,16 +204,28 @@ bool Machine::trySend(std::size_t r, const Action& action, TimeNs now)
     return !occupies_;
 }
 
+// Behind a message that nobody takes before it, it never comes.
+bool Machine::isNextOfChannel(std::size_t r, const Work& work) const
+{
+    if (channels_.empty()) return true;
+    const auto channel = channels_.find({messageOf(work)->from, Rank{r}});
+    if (channel == channels_.end()) return false;
+    const auto& [messages, taken] = channel->second;
+    return messages[taken % messages.size()] == work; // the same in every step
+}
+
 bool Machine::tryReceive(std::size_t r, const Action& action)
 {
     RankState& rank = ranks_[r];
     const Work work = handedOver(action.work);
+    if (!isNextOfChannel(r, work)) return false; // for ever: see there
     Made& what = made(rank.step, work);
     if (occupies_ && what.arrived == kNever) {
         rank.blockedOn = slotOf(work);
         return false;
     }
     what.received = true;
+    if (!channels_.empty()) ++channels_.at({messageOf(work)->from, Rank{r}}).taken;
     if (occupies_) {
         occupy(r, rank.clock, std::max(rank.clock, what.arrived));
         return false;
@@ -308,14 +324,13 @@ void Machine::complete(std::size_t r)
     advance(r, span.end);
 }
 
-// Of activations off their rank or back.
-TimeNs Machine::copyTime(Rank rank, Bytes bytes) const
+// Of activations off their rank or back: on the way to the partner, or to the host.
+Interval Machine::copy(std::size_t r, const Action& action, Bytes bytes, TimeNs at)
 {
-    if (schedule_.offloadTo == OffloadTo::Partner) {
-        const Links::Hop hop = links_.hop(rank, schedule_.partnerOf(rank), bytes);
-        return hop.latency + hop.occupied;
-    }
-    return costs_.machine.host.latency + costs_.machine.host.occupied(bytes);
+    if (schedule_.offloadTo == OffloadTo::Host) return {at, at + costs_.machine.host.latency + costs_.machine.host.occupied(bytes)};
+    const Rank partner = schedule_.partnerOf(Rank{r});
+    const bool leaves = action.kind() == ActionKind::Offload;
+    return links_.send(leaves ? Rank{r} : partner, leaves ? partner : Rank{r}, bytes, at);
 }
 
 // The other side of a copy: the partner has the same slice on a lane of its own.
@@ -333,33 +348,33 @@ void Machine::beside(std::size_t r, const Action& action)
     Weights& weights = weightsOf(action.work);
     const StageCosts& stage = costs_.stages[index(action.stage())];
     const Bytes activations = partOf(costs_.sliceSize, stage.activationBytes, action.microbatch());
-    const auto next = [&](TimeNs& free, TimeNs notBefore, TimeNs time) {
-        const TimeNs begin = std::max({rank.clock, free, notBefore});
-        free = begin + time;
-        return Interval{begin, free};
+    const auto collective = [&](TimeNs time) {
+        const TimeNs begin = std::max(rank.clock, rank.collectiveFree);
+        rank.collectiveFree = begin + time;
+        return Interval{begin, rank.collectiveFree};
     };
     const bool toPartner = schedule_.offloadTo == OffloadTo::Partner;
     switch (action.kind()) {
     case ActionKind::Offload: {
         Made& kept = made(rank.step, {ActionKind::Forward, action.work.flow, action.stage(), action.microbatch()});
-        const Interval copy = next(rank.offloadFree, 0, copyTime(Rank{r}, activations));
-        kept.offloaded = copy.end;
-        addSlice(r, LaneKind::Copy, copy, action, 0);
-        recording_.hold(Rank{r}, MemoryClass::Activations, copy.end, -activations);
-        if (toPartner) keepForPartner(r, 2, copy, action, copy.begin, activations);
+        const Interval away = copy(r, action, activations, std::max(rank.clock, rank.offloadFree));
+        kept.offloaded = rank.offloadFree = away.end;
+        addSlice(r, LaneKind::Copy, away, action, 0);
+        recording_.hold(Rank{r}, MemoryClass::Activations, away.end, -activations);
+        if (toPartner) keepForPartner(r, 2, away, action, away.begin, activations);
         return;
     }
     case ActionKind::Reload: {
         Made& kept = made(rank.step, {ActionKind::Forward, action.work.flow, action.stage(), action.microbatch()});
-        const Interval copy = next(rank.reloadFree, kept.offloaded, copyTime(Rank{r}, activations));
-        kept.reloaded = copy.end;
-        kept.reload = addSlice(r, LaneKind::Copy, copy, action, 1);
-        recording_.hold(Rank{r}, MemoryClass::Activations, copy.begin, activations);
-        if (toPartner) keepForPartner(r, 3, copy, action, copy.end, -activations);
+        const Interval back = copy(r, action, activations, std::max({rank.clock, rank.reloadFree, kept.offloaded}));
+        kept.reloaded = rank.reloadFree = back.end;
+        kept.reload = addSlice(r, LaneKind::Copy, back, action, 1);
+        recording_.hold(Rank{r}, MemoryClass::Activations, back.begin, activations);
+        if (toPartner) keepForPartner(r, 3, back, action, back.end, -activations);
         return;
     }
     case ActionKind::Unshard: {
-        const Interval gather = next(rank.collectiveFree, 0, ring(stage.weightBytes, 1, costs_.machine.replicas));
+        const Interval gather = collective(ring(stage.weightBytes, 1, costs_.machine.replicas));
         if (weights.gathered == kNever)
             recording_.hold(Rank{r}, MemoryClass::Weights, gather.begin, stage.weightBytes - ownPart(stage.weightBytes, true));
         weights.gathered = gather.end;
@@ -373,7 +388,7 @@ void Machine::beside(std::size_t r, const Action& action)
         weights.gathered = kNever;
         return;
     case ActionKind::ReduceGrad: {
-        const Interval reduce = next(rank.collectiveFree, 0, ring(stage.gradientBytes, 1, costs_.machine.replicas));
+        const Interval reduce = collective(ring(stage.gradientBytes, 1, costs_.machine.replicas));
         weights.reduction = addSlice(r, LaneKind::Collective, reduce, action);
         keepOwnGradient(Rank{r}, weights, reduce.end);
         return;

@@ -24,6 +24,7 @@
 #include "engine/simulate/recording.h"
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <queue>
 #include <stop_token>
@@ -37,8 +38,6 @@ public:
     // Executes the whole schedule so many times, each rank going on to the next step as soon as it may. False when ranks wait for
     // ever, or when it was told to stop.
     bool run(int steps, const std::stop_token& stop);
-    // Where a rank stands in its order, for one that waits for ever.
-    [[nodiscard]] std::size_t position(Rank rank) const { return ranks_[index(rank)].position; }
 
     traces::Trace trace() &&;
 
@@ -79,7 +78,6 @@ private:
         TimeNs gathered = kNever; // they are there: UNSHARD
         traces::SliceRef gather{};
         bool sharded = false; // has UNSHARD actions at all
-        bool recomputes = false;
         Bytes gradient = 0;       // held
         int inFlight = 0;         // micro-batches that keep the weights of their forward (PipeDream)
         bool stepped = false;     // the schedule said when
@@ -111,7 +109,8 @@ private:
     void meet(std::size_t r, std::size_t position, TimeNs until);
     void beside(std::size_t r, const Action& action); // copies and collectives
     void keepForPartner(std::size_t r, int depth, traces::Interval copy, const Action& action, TimeNs at, Bytes change);
-    [[nodiscard]] TimeNs copyTime(Rank rank, Bytes bytes) const;
+    traces::Interval copy(std::size_t r, const Action& action, Bytes bytes, TimeNs at);
+    [[nodiscard]] bool isNextOfChannel(std::size_t r, const traces::Work& work) const;
     void occupy(std::size_t r, TimeNs begin, TimeNs end);
     void complete(std::size_t r);
     bool isReady(std::size_t r, const traces::Work& work, TimeNs& begin);
@@ -142,6 +141,11 @@ private:
         return index(stage) + (flow == Flow::Up ? costs_.stages.size() : 0);
     }
     [[nodiscard]] Weights& weightsOf(const traces::Work& work) { return weights_[weightsIndex(work.flow, work.stage)]; }
+    [[nodiscard]] bool isRecomputed(const traces::Work& work) const
+    {
+        return !recomputed_.empty() && work.microbatch != traces::kNoMicroBatch &&
+               recomputed_[slotOf({ActionKind::Forward, work.flow, work.stage, work.microbatch})];
+    }
     // visit(flow, stage, costs, weights) for all that the rank holds.
     template <class Visit>
     void forEachHeld(Rank rank, Visit&& visit)
@@ -155,12 +159,20 @@ private:
     const CostTable& costs_;
     ScheduleShape shape_;
     bool meets_ = false;    // sends wait for their receipts
+    bool inference_ = false; // nothing comes back
     bool occupies_ = false; // hand-offs take time of their ranks
     Links links_;
     Recording recording_;
     int steps_ = 1;
     std::vector<std::vector<Made>> made_;   // [step][slot of ForwardDone and BackwardDone]
     std::vector<traces::Interval> stepSpan_; // [step]
+    // By sender and receiver, what comes in which order, and how many of it were taken; only where channels keep the order.
+    struct Channel {
+        std::vector<traces::Work> messages;
+        std::size_t taken = 0;
+    };
+    std::map<std::pair<Rank, Rank>, Channel> channels_;
+    std::vector<bool> recomputed_; // by slot of ForwardDone; empty where nothing is
     std::vector<RankState> ranks_;
     std::vector<Weights> weights_;
     std::priority_queue<Completion, std::vector<Completion>, std::greater<>> running_;

@@ -5,8 +5,9 @@
 //                              (PipeDream, arXiv 1806.03377 sec. 3.3), one beside the newest where they are double-buffered
 //   weights, optimizer state   all the time; of what replicas divide (ZeRO, arXiv 1910.02054 sec. 5) only the own part
 //   gradients                  from the first backward that makes them until the weights are updated
-//   activations                from the begin of F to the end of B, of I (but what W needs) and of W; where they are computed
-//                              again, the stage's input alone, and the rest from the begin of RECOMPUTE
+//   activations                from the begin of F to the end of B, of I (but what W needs) and of W; where nothing comes back,
+//                              to the end of F; where they are computed again, the stage's input alone, and the rest from the
+//                              begin of RECOMPUTE
 //   buffers                    what was made until it is sent, and what arrived until it is used
 #include "engine/simulate/machine.h"
 
@@ -35,9 +36,10 @@ void Machine::account(std::size_t r, const Work& work, TimeNs begin, TimeNs end)
     const StageCosts& stage = costs_.stages[index(work.stage)];
     Weights& weights = weightsOf(work);
     const auto part = [&](Bytes ofMean) { return partOf(costs_.sliceSize, ofMean, work.microbatch); };
-    const MemoryClass kind = weights.recomputes ? MemoryClass::Recompute : MemoryClass::Activations;
+    const bool recomputes = isRecomputed(work);
+    const MemoryClass kind = recomputes ? MemoryClass::Recompute : MemoryClass::Activations;
     const auto hold = [&](MemoryClass memory, TimeNs at, Bytes change) { recording_.hold(rank, memory, at, change); };
-    const Bytes input = weights.recomputes ? part(stage.inputBytes) : 0;
+    const Bytes input = recomputes ? part(stage.inputBytes) : 0;
     const auto used = [&](ActionKind made, int from) { // what came from another rank's stage leaves its buffer
         if (work.stage.value + from < 0 || work.stage.value + from >= shape_.stages) return;
         if (const std::optional<Message> message = messageOf({made, work.flow, Stage{work.stage.value + from}, work.microbatch}))
@@ -48,7 +50,8 @@ void Machine::account(std::size_t r, const Work& work, TimeNs begin, TimeNs end)
     case ActionKind::Forward:
         used(ActionKind::Forward, -1);
         if (stashes && ++weights.inFlight > 1) hold(MemoryClass::Versions, begin, stage.weightBytes);
-        hold(MemoryClass::Activations, begin, weights.recomputes ? input : part(stage.activationBytes));
+        hold(MemoryClass::Activations, begin, recomputes ? input : part(stage.activationBytes));
+        if (inference_) hold(MemoryClass::Activations, end, -part(stage.activationBytes));
         break;
     case ActionKind::Recompute: hold(MemoryClass::Recompute, begin, part(stage.activationBytes)); break;
     case ActionKind::Backward:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/simulate/simulate.h"
 
-#include "engine/schedule/dry_run.h"
 #include "engine/schedule/lower.h"
 #include "engine/simulate/machine.h"
 #include "engine/simulate/simulated_trace.h"
@@ -115,7 +114,7 @@ bool isPlain(const Schedule& schedule, const CostTable& costs)
 {
     MachineModel machine = costs.machine;
     machine.memory = 0; // is only shown
-    if (machine != MachineModel{} || costs.sharding != Sharding::None || schedule.asynchronous()) return false;
+    if (machine != MachineModel{} || costs.sharding != Sharding::None) return false;
     for (const StageCosts& stage : costs.stages)
         if (stage.outputBytes > 0) return false; // buffers
     return std::all_of(schedule.order.begin(), schedule.order.end(), [](const std::vector<Action>& list) {
@@ -154,14 +153,6 @@ Expected<Schedule> executed(const Schedule& schedule, const MachineModel& machin
     return lowered;
 }
 
-bool channelsAgree(const Schedule& schedule, const MachineModel& machine)
-{
-    if (machine.send != SendMode::Channel) return true;
-    DryRun run(schedule, SendMode::Channel);
-    run.execute();
-    return run.complete();
-}
-
 Error stopped() { return Error{"the simulation was stopped"}; }
 
 Expected<traces::Trace> simulatePlain(const Schedule& schedule, const CostTable& costs, const std::stop_token& stop)
@@ -183,7 +174,6 @@ Expected<traces::Trace> simulate(const Schedule& schedule, const CostTable& cost
     if (steps == 1 && isPlain(schedule, costs)) return simulatePlain(schedule, costs, stop);
     const Expected<Schedule> whole = executed(schedule, costs.machine);
     if (!whole.ok()) return whole.error();
-    if (!channelsAgree(whole.value(), costs.machine)) return cannotExecute(whole.value(), SendMode::Channel);
     Machine machine(whole.value(), costs);
     const bool complete = machine.run(steps, stop);
     if (stop.stop_requested()) return stopped();

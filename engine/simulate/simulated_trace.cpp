@@ -26,7 +26,8 @@ class RankWriter {
 public:
     RankWriter(const Schedule& schedule, const CostTable& costs, const Timing& timing, Trace& trace, Rank rank)
         : schedule_(schedule), costs_(costs), timing_(timing), shape_(timing.shape()), trace_(trace), rank_(rank),
-          order_(schedule.order[index(rank)]), gradientHeld_(2 * costs.stages.size(), false), stepped_(2 * costs.stages.size(), false)
+          order_(schedule.order[index(rank)]),
+          inference_(trace.info.inference), inFlight_(2 * costs.stages.size(), 0), gradientHeld_(2 * costs.stages.size(), false), stepped_(2 * costs.stages.size(), false)
     {
     }
 
@@ -41,6 +42,7 @@ private:
     // Weights and optimizer state are there from the start; series without bytes are left out.
     void openMemory()
     {
+        const bool twice = schedule_.updates == UpdateRule::DoubleBuffered; // the weights before the last update beside the newest
         Bytes weights = 0;
         Bytes gradients = 0;
         Bytes optimizer = 0;
@@ -52,6 +54,7 @@ private:
             activations += stage.activationBytes;
         });
         if (weights > 0) trace_.addMemory(rank_, MemoryClass::Weights, 0, weights);
+        if (twice && weights > 0) trace_.addMemory(rank_, MemoryClass::Versions, 0, weights);
         if (optimizer > 0) trace_.addMemory(rank_, MemoryClass::Optimizer, 0, optimizer);
         if (gradients > 0) {
             gradientSeries_ = trace_.memoryIndex(rank_, MemoryClass::Gradients);
@@ -73,7 +76,6 @@ private:
         const TimeNs end = begin + timing_.duration(action);
         const SliceRef slice = trace_.append(lane(rank_), {begin, end, action, traces::Step{0}, {}});
         clock_ = end;
-        if (action.kind() == ActionKind::Optimizer) stepped_[copyOf(action.work)] = true;
         forEachWork(action, [&](const Work& work) {
             everyNeed(shape_, work, [&](const Milestone& need) {
                 // an own forward is told by the rank's order; only the turn at the last stage is a hand-off
@@ -122,18 +124,48 @@ private:
         const Bytes kept = partOf(costs_.sliceSize, stage.activationBytes, work.microbatch);
         const Bytes keptForW = partOf(costs_.sliceSize, stage.wgradBytes, work.microbatch);
         switch (work.kind) {
-        case ActionKind::Forward: changeActivations(begin, kept); break;
+        case ActionKind::Forward:
+            if (++inFlight_[copyOf(work)] > 1) changeVersions(begin, stage.weightBytes);
+            changeActivations(begin, kept);
+            if (inference_) changeActivations(end, -kept);
+            break;
         case ActionKind::Backward: changeActivations(end, -kept); break;
         case ActionKind::InputGrad: changeActivations(end, keptForW - kept); break;
         case ActionKind::WeightGrad: changeActivations(end, -keptForW); break;
+        case ActionKind::Optimizer:
+            stepped_[copyOf(work)] = true;
+            letGradientGo(work, end);
+            break;
         default: return;
         }
-        const bool makesGradient = work.kind == ActionKind::Backward || work.kind == ActionKind::WeightGrad;
-        if (makesGradient && !gradientHeld_[copyOf(work)] && gradientSeries_ != kNoSeries) {
+        if (work.kind != ActionKind::Backward && work.kind != ActionKind::WeightGrad) return;
+        if (--inFlight_[copyOf(work)] > 0) changeVersions(end, -stage.weightBytes);
+        if (!gradientHeld_[copyOf(work)] && gradientSeries_ != kNoSeries) {
             gradientHeld_[copyOf(work)] = true;
             gradients_ += stage.gradientBytes;
             trace_.addMemory(gradientSeries_, begin, gradients_);
         }
+    }
+
+    void letGradientGo(const Work& update, TimeNs at)
+    {
+        if (!gradientHeld_[copyOf(update)]) return;
+        gradientHeld_[copyOf(update)] = false;
+        gradients_ -= costs_.stages[index(update.stage)].gradientBytes;
+        trace_.addMemory(gradientSeries_, at, gradients_);
+    }
+
+    // Of the weights: one for each micro-batch in flight but the first, where it keeps those of its forward (PipeDream, arXiv
+    // 1806.03377 sec. 3.3).
+    void changeVersions(TimeNs at, Bytes bytes)
+    {
+        if (schedule_.updates != UpdateRule::Stashed || bytes == 0) return;
+        if (versionSeries_ == kNoSeries) {
+            versionSeries_ = trace_.memoryIndex(rank_, MemoryClass::Versions);
+            trace_.addMemory(versionSeries_, 0, 0);
+        }
+        versions_ += bytes;
+        trace_.addMemory(versionSeries_, at, versions_);
     }
 
     void changeActivations(TimeNs at, Bytes bytes)
@@ -154,9 +186,7 @@ private:
                 trace_.append(lane(rank_), {clock_, end, action, {}, {}});
                 clock_ = end;
             }
-            if (!gradientHeld_[copyOf(action.work)]) return;
-            gradients_ -= stage.gradientBytes;
-            trace_.addMemory(gradientSeries_, clock_, gradients_);
+            letGradientGo(action.work, clock_);
         });
     }
 
@@ -186,8 +216,12 @@ private:
     TimeNs clock_ = 0;
     Bytes activations_ = 0;
     Bytes gradients_ = 0;
+    Bytes versions_ = 0;
+    bool inference_;
     std::size_t activationSeries_ = kNoSeries;
     std::size_t gradientSeries_ = kNoSeries;
+    std::size_t versionSeries_ = kNoSeries;
+    std::vector<int> inFlight_;         // micro-batches, by stage and direction
     std::vector<bool> gradientHeld_;    // by stage and direction
     std::vector<bool> stepped_;         // the same: its optimizer
     std::vector<LaneId> transferLanes_; // one per transfer in flight at the same time
@@ -210,6 +244,7 @@ traces::TraceInfo simulatedInfo(const Schedule& schedule, const CostTable& costs
     info.slices = schedule.slices;
     info.upStageToRank = schedule.upStageToRank;
     info.memoryLimit = costs.machine.memory;
+    info.inference = schedule.inference();
     return info;
 }
 

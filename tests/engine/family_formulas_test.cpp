@@ -116,6 +116,7 @@ TEST(FamilyFormulas, OfForwardOnly)
         const traces::StepFigures figures = unitFigures("forward-only", s);
         EXPECT_EQ(figures.makespan, (s.m + s.p - 1) * kSlot);
         EXPECT_NEAR(figures.bubbleMakespan, (s.p - 1.0) / (s.m + s.p - 1), 1e-12);
+        for (const traces::RankFigures& rank : figures.ranks) EXPECT_EQ(rank.peakActivations, 1); // nothing waits for a backward
     });
 }
 

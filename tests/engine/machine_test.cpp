@@ -2,6 +2,10 @@
 #include "random_case.h"
 
 #include "engine/schedule/lower.h"
+#include "engine/schedule/offload.h"
+#include "engine/schedule/recompute.h"
+#include "engine/schedule/shard.h"
+#include "engine/schedule/validate.h"
 #include "engine/simulate/machine.h"
 
 #include <gmock/gmock.h>
@@ -71,9 +75,8 @@ TEST(Machine, TellsWhatThePlainSimulationTells)
     for (unsigned seed = 0; seed < 400; ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));
         RandomCase drawn = draw(seed);
-        if (drawn.schedule.asynchronous()) continue; // never plain
         for (engine::StageCosts& stage : drawn.costs.stages) {
-            stage.optimizer = seed % 3 == 0 ? 100 : 0;
+            if (!drawn.schedule.asynchronous()) stage.optimizer = seed % 3 == 0 ? 100 : 0;
             stage.weightBytes = 10;
             stage.gradientBytes = 20;
         }
@@ -325,6 +328,49 @@ TEST(Machine, KeepsTheInputAloneOfWhatIsComputedAgain)
     EXPECT_EQ(trace.memorySeries(Rank{0}, traces::MemoryClass::Activations)->value.back(), 0);
 }
 
+// Only one of the two is: the other keeps its own.
+TEST(Machine, KeepsWhatIsNotComputedAgain)
+{
+    const engine::Schedule schedule = engine::parseSchedule("0F0,0F1,0RECOMPUTE0,0B0,0B1\n").value();
+    engine::CostTable costs = slotCosts(1, kSlot, 2 * kSlot);
+    costs.stages[0].activationBytes = 1000;
+    costs.stages[0].inputBytes = 100;
+    const traces::Trace trace = simulated(schedule, costs);
+    EXPECT_EQ(trace.memorySeries(Rank{0}, traces::MemoryClass::Activations)->valueAt(kSlot), 1100);
+    EXPECT_EQ(trace.memorySeries(Rank{0}, traces::MemoryClass::Activations)->valueAt(5 * kSlot), 1000);
+    EXPECT_EQ(figuresIn(trace).ranks[0].peakMemory, 2100);
+    EXPECT_EQ(trace.memorySeries(Rank{0}, traces::MemoryClass::Recompute)->value.back(), 0);
+    EXPECT_EQ(trace.memorySeries(Rank{0}, traces::MemoryClass::Activations)->value.back(), 0);
+}
+
+// Inference: while a forward runs it keeps what it makes, and nothing after it.
+TEST(Machine, LetsActivationsGoWhereNothingComesBack)
+{
+    engine::CostTable costs = slotCosts(2, kSlot, kSlot);
+    for (engine::StageCosts& stage : costs.stages) stage.activationBytes = 1000;
+    const traces::Trace plain = simulated(made("forward-only", 2, 4), costs);
+    costs.stages[0].outputBytes = 8; // not plain any more
+    for (const traces::Trace& trace : {plain, simulated(made("forward-only", 2, 4), costs)}) {
+        const traces::MemorySeries* held = trace.memorySeries(Rank{1}, traces::MemoryClass::Activations);
+        EXPECT_EQ(*std::max_element(held->value.begin(), held->value.end()), 1000);
+        EXPECT_EQ(held->value.back(), 0);
+        EXPECT_EQ(figuresIn(trace).ranks[1].peakActivations, 1);
+    }
+}
+
+// The way to the partner is the one that hand-offs of the same two ranks take: with p=2 OFFLOAD and SEND queue on it.
+TEST(Machine, SendsToThePartnerOverTheWayThatIsThere)
+{
+    const engine::Schedule schedule = engine::parseSchedule("# offload to partner\n0F0,0OFFLOAD0,0F1,0RELOAD0,0B0,0B1\n1F0,1F1,1B0,1B1\n").value();
+    engine::CostTable costs = slotCosts(2, kSlot, kSlot);
+    costs.inside = {.latency = 0, .bytesPerSecond = 1e9};
+    costs.transfer = kSlot;
+    for (engine::StageCosts& stage : costs.stages) stage.activationBytes = stage.outputBytes = kSlot; // one slot each
+    EXPECT_EQ(endOf(simulated(schedule, costs), "0OFFLOAD0"), 2 * kSlot); // beside the hand-off
+    costs.machine.sharedLinks = true;
+    EXPECT_EQ(endOf(simulated(schedule, costs), "0OFFLOAD0"), 3 * kSlot); // behind it
+}
+
 // p=2: 0F0 is there at 1 and used at once; 0F1 is made at 2 and 1F0 keeps rank 1 until 4, so it lies in a buffer for two slots.
 TEST(Machine, HoldsInBuffersWhatArrivedAndIsNotUsedYet)
 {
@@ -417,6 +463,20 @@ TEST(Machine, RefusesAChannelWhoseMessagesAreTakenInAnotherOrder)
     EXPECT_TRUE(engine::simulate(schedule, costs).ok());
     costs.machine.send = SendMode::Channel;
     EXPECT_THAT(engine::simulate(schedule, costs).error().message, ::testing::HasSubstr("1RECV_F1"));
+    // as far as it comes: rank 1 never has what stands behind the message that it does not want first
+    const engine::PartialSimulation stuck = engine::simulateUntilStuck(schedule, costs).value();
+    EXPECT_FALSE(stuck.deadlock.empty());
+    EXPECT_EQ(stuck.trace.lane(traces::LaneId{0U}).size(), 2U);
+    EXPECT_EQ(stuck.trace.lane(traces::LaneId{1U}).size(), 0U);
+}
+
+TEST(Machine, LetsAChannelPassInItsOrderInEveryStep)
+{
+    engine::CostTable costs = slotCosts(4, kSlot, 2 * kSlot, kSlot / 2);
+    const engine::Schedule schedule = engine::lowerCommunication(made("1f1b", 4, 6)).value();
+    const TimeNs buffered = simulated(schedule, costs, 3).extent().end;
+    costs.machine.send = SendMode::Channel;
+    EXPECT_EQ(simulated(schedule, costs, 3).extent().end, buffered);
 }
 
 // Sums of what is idle, memory that comes and goes, and nothing that ends before it can: for random machines.
@@ -448,7 +508,13 @@ TEST(Machine, KeepsItsBooksOnRandomMachines)
         machine.barrier = among(0, 1) == 1;
         for (int r = 0; r < p; ++r) machine.rankScale.push_back(1 + 0.25 * among(0, 4));
         for (int r = 0; r < p; ++r) machine.lateStart.push_back(among(0, 900));
-        drawn.costs.sharding = static_cast<engine::Sharding>(among(0, 2));
+        drawn.costs.sharding = static_cast<engine::Sharding>(among(0, 3));
+        if (drawn.schedule.asynchronous() || drawn.schedule.inference()) drawn.costs.sharding = static_cast<engine::Sharding>(among(0, 1));
+        if (among(0, 1) == 1) drawn.schedule = engine::shard(drawn.schedule, drawn.costs.sharding);
+        if (among(0, 2) == 0 && !engine::hasOffload(drawn.schedule) && !drawn.schedule.inference())
+            drawn.schedule = engine::withRecompute(drawn.schedule);
+        if (among(0, 1) == 1) machine.send = engine::SendMode::Channel;
+        ASSERT_TRUE(engine::validate(drawn.schedule, {.send = machine.send}).legal());
         const traces::Trace trace = simulated(drawn.schedule, drawn.costs, 3);
         ASSERT_EQ(trace.steps().size(), 3U);
         for (int step = 0; step < 3; ++step) {
@@ -463,12 +529,11 @@ TEST(Machine, KeepsItsBooksOnRandomMachines)
                 EXPECT_EQ(causes, rank.idle);
             }
         }
-        const bool comesBack = drawn.schedule.name != "forward-only";
         for (const traces::MemorySeries& series : trace.memory()) {
             EXPECT_GE(*std::min_element(series.value.begin(), series.value.end()), 0) << memoryClassText(series.memory);
             const bool stays = series.memory == traces::MemoryClass::Weights || series.memory == traces::MemoryClass::Optimizer ||
                                (series.memory == traces::MemoryClass::Versions && drawn.schedule.name == "pipedream-2bw");
-            if (!stays && comesBack) {
+            if (!stays) {
                 EXPECT_EQ(series.value.back(), 0) << memoryClassText(series.memory);
             }
         }

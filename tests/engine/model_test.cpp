@@ -57,6 +57,19 @@ TEST(ModelCounts, MatchTheFormulasOfATransformerBlock)
     EXPECT_EQ(counts[1].outputBytes, 2 * 128 * 256 * 4);
 }
 
+// The four products of a block take 3d + f values in and give 5d + f (arXiv 2401.10241 counts 32 of 34 sbh for f = 4h: norms and
+// their like need no W); a linear layer takes `in` and gives `out`.
+TEST(ModelCounts, TellWhatALateWeightGradientNeeds)
+{
+    const std::vector<LayerCounts> counts = layerCounts(gptSmall());
+    const Bytes positions = 2 * 128;
+    EXPECT_EQ(counts[0].wgradBytes, positions * (8 + 4 * 256));
+    EXPECT_EQ(counts[1].wgradBytes, positions * 4 * (8 * 256 + 2 * 1024));
+    EXPECT_EQ(counts[9].wgradBytes, positions * 4 * (256 + 1000));
+    const ModelSpec hello{.layers = {Linear{1024, 2048, Activation::Relu}, Linear{2048, 1024}}, .microbatchRows = 32};
+    EXPECT_EQ(layerCounts(hello)[0].wgradBytes, 32 * 4 * (1024 + 2048));
+}
+
 TEST(ModelCheck, NamesLayersThatDoNotFit)
 {
     ModelSpec model{.layers = {Linear{8, 16}, Linear{8, 4}}};

@@ -48,6 +48,7 @@ inline RandomCase draw(unsigned seed)
         stage.weightGrad = stage.backward - stage.inputGrad;
         stage.overlap = stage.forward + stage.backward;
         stage.activationBytes = among(1, 500);
+        stage.wgradBytes = among(0, 600); // may be more than was kept: gradients of outputs come with the input gradient
         if (drawn.schedule.asynchronous()) stage.optimizer = among(0, 300); // an action of the schedule, not one that is added
     }
     return drawn;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit_costs.h"
 
+#include "engine/simulate/jitter.h"
 #include "traces/store/bounds.h"
 
 #include <gmock/gmock.h>
@@ -259,6 +260,14 @@ TEST(Simulate, RefusesWhatATraceCannotHold)
     costs.transfer = 0;
     costs.stages[0].weightBytes = 2 * traces::kMostBytes;
     EXPECT_FALSE(engine::simulate(schedule, costs).ok());
+}
+
+TEST(Simulate, DrawsTheTwoDirectionsApart)
+{
+    const traces::Work down{engine::ActionKind::Forward, traces::Flow::Down, traces::Stage{0}, traces::MicroBatch{0}};
+    traces::Work up = down;
+    up.flow = traces::Flow::Up;
+    EXPECT_NE(engine::jitterFactor(0.1, 1, down), engine::jitterFactor(0.1, 1, up));
 }
 
 TEST(Simulate, DrawsTheSameJitterForTheSameSeedWhateverTheSchedule)

@@ -6,6 +6,7 @@
 
 #include "engine/explain/traffic.h"
 
+#include <algorithm>
 #include <numeric>
 
 using namespace stagecraft;
@@ -32,6 +33,29 @@ TEST(Traffic, IsWhatThePlacementsSend)
     EXPECT_EQ(total(engine::trafficOf(made("interleaved", 4, 8, 2), sending(8, kA))), 2 * 8 * kA * 7);
     EXPECT_EQ(total(engine::trafficOf(made("zb-v", 4, 8, 2), sending(8, kA))), 2 * 8 * kA * 2 * 3);
     EXPECT_EQ(total(engine::trafficOf(made("dualpipe", 4, 8), sending(4, kA))), 2 * 8 * kA * 3);
+}
+
+// BPipe's copies: each OFFLOAD sends a micro-batch's activations to the partner, each RELOAD fetches them.
+TEST(Traffic, CountsWhatGoesToThePartnerAndBack)
+{
+    constexpr traces::Bytes kActivations = 500;
+    const engine::Schedule schedule = made("bpipe", 8, 16);
+    engine::CostTable costs = sending(8, 1000);
+    for (engine::StageCosts& stage : costs.stages) stage.activationBytes = kActivations;
+    const auto copies = std::count_if(schedule.order[0].begin(), schedule.order[0].end(),
+                                      [](const engine::Action& action) { return action.kind() == engine::ActionKind::Offload; });
+    ASSERT_GT(copies, 0);
+    int found = 0;
+    for (const engine::LinkTraffic& link : engine::trafficOf(schedule, costs)) {
+        const bool away = link.from == traces::Rank{0} && link.to == traces::Rank{7};
+        const bool back = link.from == traces::Rank{7} && link.to == traces::Rank{0};
+        if (!away && !back) continue;
+        ++found;
+        EXPECT_EQ(link.messages, copies);
+        EXPECT_EQ(link.bytes, copies * kActivations);
+        EXPECT_DOUBLE_EQ(link.requiredBytesPerSecond, away ? 500 / 1e-3 : 500 / 2e-3); // within a forward, within a backward
+    }
+    EXPECT_EQ(found, 2);
 }
 
 TEST(Traffic, TellsHowFastAWayMustBeToKeepUp)

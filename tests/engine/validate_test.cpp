@@ -57,6 +57,17 @@ TEST(Validate, WantsAtLeastOneMicroBatch)
     EXPECT_THAT(firstError("0OPTIMIZER\n"), HasSubstr("0F0 is missing; a step takes at least one micro-batch"));
 }
 
+TEST(Validate, WantsWhatIsComputedAgainBetweenItsForwardAndItsBackward)
+{
+    EXPECT_EQ(firstError("0F0,0F1,0RECOMPUTE0,0B0,0B1\n"), "legal");
+    EXPECT_EQ(firstError("0F0,0RECOMPUTE0,0I0,0W0\n"), "legal");
+    EXPECT_THAT(firstError("0RECOMPUTE0,0F0,0B0\n"), HasSubstr("position 0: 0RECOMPUTE0 comes before 0F0 (position 1)"));
+    EXPECT_THAT(firstError("0F0,0B0,0RECOMPUTE0\n"), HasSubstr("position 1: 0B0 comes before 0RECOMPUTE0 (position 2)"));
+    EXPECT_THAT(firstError("0F0,0RECOMPUTE0,0RECOMPUTE0,0B0\n"), HasSubstr("is there twice"));
+    EXPECT_THAT(firstError("0F0,0RECOMPUTE0\n"), HasSubstr("there is no backward"));
+    EXPECT_THAT(firstError("0F0,0OFFLOAD0,0RELOAD0,0RECOMPUTE0,0B0\n"), HasSubstr("0OFFLOAD0 moves away to be kept"));
+}
+
 TEST(Validate, NamesAnActionThatIsThereTwice)
 {
     EXPECT_THAT(firstError("0F0,0F0,0B0\n"), HasSubstr("rank 0, position 1: 0F0 is there twice, first at position 0"));

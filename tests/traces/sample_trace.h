@@ -24,6 +24,7 @@ inline Trace sample()
     trace.addMemory(Rank{0}, MemoryClass::Buffers, 1000, 64);
     trace.addMemory(Rank{1}, MemoryClass::Recompute, 2000, 32);
     trace.info.memoryLimit = 8192;
+    trace.info.inference = true;
     trace.addStep({.step = Step{0}, .span = {0, 7000}, .loss = 2.5});
     trace.addPause({7100, 7200});
     trace.addNote("a note");

@@ -12,11 +12,15 @@ namespace {
 // micro-batch is in one of the rank's two stages, and counts as a whole.
 class ActivationCount {
 public:
+    explicit ActivationCount(bool inference = false) : inference_(inference) {}
     void change(std::int64_t by) { peak_ = std::max(peak_, live_ += by); }
     void add(const Action& action)
     {
         switch (action.kind()) {
-        case ActionKind::Forward: change(1); break;
+        case ActionKind::Forward:
+            change(1);
+            if (inference_) change(-1);
+            break;
         case ActionKind::Backward:
         case ActionKind::WeightGrad: change(-1); break;
         case ActionKind::Overlap: // both are in memory while they run together
@@ -29,6 +33,7 @@ public:
     [[nodiscard]] std::int64_t peak() const { return peak_; }
 
 private:
+    bool inference_;
     std::int64_t live_ = 0;
     std::int64_t peak_ = 0;
 };
@@ -87,7 +92,7 @@ double peakActivations(const Trace& trace, const RankView& rank)
         std::vector<Change> copies = copiesOf(trace, rank.rank, trace.lane(first.lane).step(first.index));
         if (!copies.empty()) return static_cast<double>(peakWithCopies(trace, rank, std::move(copies))) / parts;
     }
-    ActivationCount count;
+    ActivationCount count(trace.info.inference);
     for (const SliceRef ref : rank.slices) count.add(trace.lane(ref.lane).action(ref.index));
     return static_cast<double>(count.peak()) / parts;
 }

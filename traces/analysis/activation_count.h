@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many micro-batches' activations a rank has in flight at most: +1/v at F, -1/v at B or W, 1/(v slices) of each. What an OFFLOAD
+// How many micro-batches' activations a rank has in flight at most: +1/v at F, -1/v at B or W, 1/(v slices) of each; where
+// nothing comes back (TraceInfo::inference), -1/v at the end of F. What an OFFLOAD
 // takes away is gone at the end of its copy, and there again from the begin of the RELOAD on; another rank that keeps it meanwhile
 // has the same slices on a copy lane of its own, and holds it from the begin of the one to the end of the other.
 #pragma once

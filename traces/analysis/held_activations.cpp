@@ -105,6 +105,8 @@ private:
             const Slice slice = trace.slice(ref);
             forEachPart(slice.action, [&](const Work& work) {
                 if (work.kind == ActionKind::Forward) changes_.push_back({slice.begin, work});
+                if (work.kind == ActionKind::Forward && trace.info.inference)
+                    changes_.push_back({slice.end, {ActionKind::Backward, work.flow, work.stage, work.microbatch}}); // lets go like one
                 if (work.kind >= ActionKind::Backward && work.kind <= ActionKind::WeightGrad) changes_.push_back({slice.end, work});
             });
         }

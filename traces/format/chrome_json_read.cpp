@@ -136,6 +136,7 @@ private:
             else if (key == "microbatches") info.microbatches = fit<std::int32_t>(v, key);
             else if (key == "slices") info.slices = fit<std::int32_t>(v, key);
             else if (key == "memoryLimit") info.memoryLimit = v;
+            else if (key == "inference") info.inference = v;
             else if (key == "stageToRank" || key == "upStageToRank") {
                 std::vector<Rank>& placement = key == "stageToRank" ? info.stageToRank : info.upStageToRank;
                 for (auto rank : v.get_array()) placement.push_back(Rank{fit<std::int32_t>(std::int64_t(rank), "rank")});

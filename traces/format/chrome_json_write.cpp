@@ -112,6 +112,7 @@ private:
         print(",\"ranks\":{},\"chunks\":{},\"microbatches\":{}", info.ranks, info.chunks, info.microbatches);
         if (info.slices != 1) print(",\"slices\":{}", info.slices);
         if (info.memoryLimit != 0) print(",\"memoryLimit\":{}", info.memoryLimit);
+        if (info.inference) out_ += ",\"inference\":true";
         placement("stageToRank", info.stageToRank);
         if (!info.upStageToRank.empty()) placement("upStageToRank", info.upStageToRank);
         print(",\"lostEvents\":{},\"notes\":[", trace_.lostEvents());

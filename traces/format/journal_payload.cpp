@@ -67,6 +67,7 @@ public:
         appendZigzag(out_, info.slices);
         appendPlacement(info.upStageToRank);
         appendZigzag(out_, info.memoryLimit);
+        appendByte(out_, info.inference ? 1 : 0);
     }
     void operator()(const LaneRecord& r)
     {
@@ -176,6 +177,7 @@ Record readInfo(ByteReader& in, JournalDeltas& deltas)
         r.info.upStageToRank = readPlacement(in);
     }
     if (in.remaining() > 0) r.info.memoryLimit = in.zigzag(); // written since there is a limit
+    if (in.remaining() > 0) r.info.inference = in.byte() != 0;          // written since forwards let go by themselves
     return r;
 }
 

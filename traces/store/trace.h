@@ -47,6 +47,7 @@ struct TraceInfo {
     std::int32_t slices = 1;       // of a sequence: slice k of micro-batch i is numbered i * slices + k in actions
     std::vector<Rank> upStageToRank = {}; // the other of two directions; empty where there is one
     Bytes memoryLimit = 0;                // of a rank: beyond it, it would run out; 0: not known
+    bool inference = false;               // nothing comes back: a forward keeps activations only while it runs
 
     bool operator==(const TraceInfo&) const = default;
 };

@@ -25,6 +25,7 @@ std::size_t InFlightCurve::update(const traces::Trace& trace)
                 const traces::Action& action = lane.action(read_[l]);
                 const ActionKind kind = action.kind();
                 const bool frees = kind == ActionKind::Backward || kind == ActionKind::WeightGrad ||
+                                   (kind == ActionKind::Forward && trace.info.inference) ||
                                    (kind == ActionKind::Overlap && action.partner.kind == ActionKind::Backward);
                 if (kind == ActionKind::Forward || kind == ActionKind::Overlap) changes.push_back({lane.begin(read_[l]), 1});
                 if (frees) changes.push_back({lane.end(read_[l]), -1});
