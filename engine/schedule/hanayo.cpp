@@ -23,7 +23,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cstdint>
+#include <functional>
 #include <queue>
 
 namespace stagecraft::engine {
@@ -42,13 +43,12 @@ Expected<void> checkHanayo(const ScheduleRequest& request)
                              traces::counted(request.chunks, "chunk"), request.chunks - 1, request.chunks + 1)};
 }
 
-struct Task {
-    std::array<int, 4> place; // in the queue of its rank: the smaller goes first
-    Action action;
-
-    // the queue's top is its largest
-    bool operator<(const Task& other) const { return place > other.place; }
-};
+// An action as its place in the queue of its rank, the smaller goes first. 25 bits hold a micro-batch or its unit, 14 a stage or a
+// place in the unit (kMaxActions, kMaxStages).
+using Place = std::uint64_t;
+constexpr int kStageBits = 14;
+constexpr int kMicroBatchBits = 25;
+static_assert(kMaxStages <= 1 << kStageBits && kMaxActions <= 1LL << kMicroBatchBits);
 
 class ListSchedule {
 public:
@@ -77,7 +77,7 @@ public:
             for (std::size_t r = 0; r < ranks_.size(); ++r) {
                 RankState& rank = ranks_[r];
                 if (rank.remaining > 0 || rank.ready.empty()) continue;
-                schedule_.order[r].push_back(rank.ready.top().action);
+                schedule_.order[r].push_back(actionAt(rank.ready.top()));
                 rank.ready.pop();
                 rank.remaining = schedule_.order[r].back().kind() == ActionKind::Forward ? kForwardTime : kBackwardTime;
             }
@@ -89,7 +89,7 @@ public:
 
 private:
     struct RankState {
-        std::priority_queue<Task> ready;
+        std::priority_queue<Place, std::vector<Place>, std::greater<>> ready;
         int remaining = 0; // time of what runs
     };
 
@@ -97,13 +97,30 @@ private:
 
     void add(const Action& action)
     {
-        const int stage = action.stage().value;
-        const int microbatch = action.microbatch().value;
-        const int ahead = action.kind() == ActionKind::Forward ? 1 : 0;
-        const std::array<int, 4> place = preference_ == Preference::OldestMicroBatch
-                                             ? std::array{ahead, microbatch, -stage, 0}
-                                             : std::array{microbatch / request_.ranks, ahead, -stage, microbatch};
-        ranks_[index(schedule_.stageToRank[index(action.stage())])].ready.push({place, action});
+        const Place ahead = action.kind() == ActionKind::Forward ? 1 : 0;
+        const Place shallow = static_cast<Place>(kMaxStages - 1 - action.stage().value);
+        const auto microbatch = static_cast<Place>(action.microbatch().value);
+        const auto unit = static_cast<Place>(request_.ranks);
+        const Place place = preference_ == Preference::OldestMicroBatch
+                                ? (((ahead << kMicroBatchBits) | microbatch) << kStageBits) | shallow
+                                : (((((microbatch / unit) << 1) | ahead) << kStageBits | shallow) << kStageBits) | (microbatch % unit);
+        ranks_[index(schedule_.stageToRank[index(action.stage())])].ready.push(place);
+    }
+
+    [[nodiscard]] Action actionAt(Place place) const
+    {
+        const auto take = [&](int bits) {
+            const Place value = place & ((Place{1} << bits) - 1);
+            place >>= bits;
+            return static_cast<int>(value);
+        };
+        const bool byUnit = preference_ == Preference::OldestUnit;
+        int microbatch = byUnit ? take(kStageBits) : 0;
+        const Stage stage{kMaxStages - 1 - take(kStageBits)};
+        if (!byUnit) microbatch = take(kMicroBatchBits);
+        const bool ahead = take(1) != 0;
+        if (byUnit) microbatch += take(kMicroBatchBits) * request_.ranks;
+        return ahead ? traces::forward(stage, MicroBatch{microbatch}) : traces::backward(stage, MicroBatch{microbatch});
     }
 
     void finish(const Action& action)

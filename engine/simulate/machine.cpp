@@ -9,6 +9,7 @@
 #include "engine/simulate/slice_parts.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 namespace stagecraft::engine {
@@ -38,7 +39,8 @@ Work workOf(const Milestone& need)
 
 Machine::Machine(const Schedule& schedule, const CostTable& costs)
     : schedule_(schedule), costs_(costs), shape_(schedule, hasCommunication(schedule)),
-      meets_(shape_.communicates && costs.machine.send == SendMode::Rendezvous), inference_(schedule.inference()),
+      meets_(shape_.communicates && costs.machine.send == SendMode::Rendezvous), handsBytes_(std::any_of(costs.stages.begin(), costs.stages.end(), [](const StageCosts& stage) { return stage.outputBytes > 0; })),
+      inference_(schedule.inference()),
       occupies_(shape_.communicates && costs.machine.transfers == TransferPlace::Ranks), links_(costs, schedule.ranks),
       recording_(schedule, costs), ranks_(schedule.order.size()), weights_((schedule.twoDirections() ? 2 : 1) * costs.stages.size())
 {
@@ -183,24 +185,23 @@ Interval Machine::launch(std::size_t r, const Work& work, const Message& message
     return way;
 }
 
-void Machine::wake(std::size_t r, const Work& made, TimeNs now)
+void Machine::wake(std::size_t r, const Work& made, Rank receiver, TimeNs now)
 {
-    const std::optional<Message> message = messageOf(made);
-    if (!message) return;
-    RankState& waiter = ranks_[index(message->to)];
+    RankState& waiter = ranks_[index(receiver)];
     if (waiter.step != ranks_[r].step || waiter.blockedOn != slotOf(made)) return;
     waiter.blockedOn = kNothing;
-    advance(index(message->to), now);
+    advance(index(receiver), now);
 }
 
 bool Machine::trySend(std::size_t r, const Action& action, TimeNs now)
 {
     RankState& rank = ranks_[r];
     const Work work = handedOver(action.work);
-    const Interval way = launch(r, work, *messageOf(work), rank.clock);
+    const Message message = *messageOf(work);
+    const Interval way = launch(r, work, message, rank.clock);
     if (occupies_) occupy(r, rank.clock, way.end);
     else ++rank.position;
-    wake(r, work, now);
+    wake(r, work, message.to, now);
     return !occupies_;
 }
 
@@ -308,17 +309,23 @@ void Machine::complete(std::size_t r)
         }
     }
     if (computes) {
+        std::array<std::optional<Rank>, 2> receivers; // of the two of a pair
+        std::size_t part = 0;
         forEachWork(action, [&](const Work& work) {
+            const std::size_t which = part++;
             account(r, work, span.begin, span.end);
             if (!gainOf(work)) return;
             Made& what = made(rank.step, work);
             what.done = span.end;
             what.slice = rank.latest;
             const std::optional<Message> message = shape_.communicates ? std::nullopt : messageOf(work);
-            if (message) launch(r, work, *message, span.end);
+            if (!message) return;
+            launch(r, work, *message, span.end);
+            receivers[which] = message->to;
         });
+        part = 0;
         forEachWork(action, [&](const Work& work) {
-            if (gainOf(work) && !shape_.communicates) wake(r, work, span.end);
+            if (const std::optional<Rank>& receiver = receivers[part++]) wake(r, work, *receiver, span.end);
         });
     }
     advance(r, span.end);

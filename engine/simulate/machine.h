@@ -115,7 +115,7 @@ private:
     void complete(std::size_t r);
     bool isReady(std::size_t r, const traces::Work& work, TimeNs& begin);
     traces::Interval launch(std::size_t r, const traces::Work& made, const Message& message, TimeNs at);
-    void wake(std::size_t r, const traces::Work& made, TimeNs now);
+    void wake(std::size_t r, const traces::Work& made, Rank receiver, TimeNs now);
     [[nodiscard]] std::optional<Message> messageOf(const traces::Work& made) const; // nothing where the neighbour is on the same rank
     traces::SliceRef addSlice(std::size_t r, traces::LaneKind lane, traces::Interval span, const Action& action, int depth = 0);
     void addEdges(std::size_t r, const traces::Work& work, traces::SliceRef slice);
@@ -159,6 +159,7 @@ private:
     const CostTable& costs_;
     ScheduleShape shape_;
     bool meets_ = false;    // sends wait for their receipts
+    bool handsBytes_ = false; // the table knows how many
     bool inference_ = false; // nothing comes back
     bool occupies_ = false; // hand-offs take time of their ranks
     Links links_;

@@ -41,7 +41,7 @@ void Machine::account(std::size_t r, const Work& work, TimeNs begin, TimeNs end)
     const auto hold = [&](MemoryClass memory, TimeNs at, Bytes change) { recording_.hold(rank, memory, at, change); };
     const Bytes input = recomputes ? part(stage.inputBytes) : 0;
     const auto used = [&](ActionKind made, int from) { // what came from another rank's stage leaves its buffer
-        if (work.stage.value + from < 0 || work.stage.value + from >= shape_.stages) return;
+        if (!handsBytes_ || work.stage.value + from < 0 || work.stage.value + from >= shape_.stages) return;
         if (const std::optional<Message> message = messageOf({made, work.flow, Stage{work.stage.value + from}, work.microbatch}))
             hold(MemoryClass::Buffers, begin, -message->bytes);
     };
