@@ -18,11 +18,14 @@ bool fits(int m, int p)
     return m >= 1 && m % roundsOf(m, p) == 0;
 }
 
-int nearestMicroBatches(int m, int p)
+// The next lower multiple of the rounds fits always; more must be within the limits of a request.
+int nearestMicroBatches(ScheduleRequest request)
 {
+    const int m = request.microbatches;
     for (int distance = 1;; ++distance) {
-        if (fits(m - distance, p)) return m - distance;
-        if (fits(m + distance, p)) return m + distance;
+        if (fits(m - distance, request.ranks)) return m - distance;
+        request.microbatches = m + distance;
+        if (fits(m + distance, request.ranks) && checkRequest(request).ok()) return m + distance;
     }
 }
 
@@ -42,7 +45,7 @@ Expected<void> roundsFit(const ScheduleRequest& request)
     return Error{fmt::format("schedule {}: {} on {} are not allowed, they go in {} of equal size and {} is no multiple of {}; the "
                              "nearest number that fits is {}",
                              request.name, traces::counted(m, "micro-batch"), traces::counted(p, "rank"),
-                             traces::counted(rounds, "round"), m, rounds, nearestMicroBatches(m, p))};
+                             traces::counted(rounds, "round"), m, rounds, nearestMicroBatches(request))};
 }
 
 } // namespace stagecraft::engine

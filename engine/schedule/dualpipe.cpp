@@ -35,11 +35,12 @@ Expected<void> checkDualPipe(const ScheduleRequest& request)
 {
     const int p = request.ranks;
     const int m = request.microbatches;
-    if (Expected<void> even = checkMirrored(request); !even.ok()) return even;
-    if (m >= 2 * p) return {};
-    return Error{fmt::format("schedule dualpipe: {} micro-batches on {} ranks are too few, each direction takes p of them to fill; use at "
-                             "least 2p = {}",
-                             m, p, 2 * p)};
+    if (p % 2 != 0 || m >= 2 * p) return checkMirrored(request);
+    ScheduleRequest least = request;
+    least.microbatches = 2 * p;
+    return Error{fmt::format("schedule dualpipe: {} on {} ranks {} too few, each direction takes p of them to fill; use {}",
+                             traces::counted(m, "micro-batch"), p, m == 1 ? "is" : "are",
+                             checkRequest(least).ok() ? fmt::format("at least 2p = {}", 2 * p) : "fewer ranks")};
 }
 
 // The actions of one rank, written in the order of the eight steps above.

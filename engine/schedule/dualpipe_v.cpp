@@ -31,9 +31,12 @@ Expected<void> checkDualPipeV(const ScheduleRequest& request)
     const int p = request.ranks;
     const int m = request.microbatches;
     if (m >= 2 * p) return {};
+    ScheduleRequest least = request;
+    least.microbatches = 2 * p;
     return Error{fmt::format("schedule dualpipe-v: {} on {} {} not allowed, each of its {} stages must have one before the first comes "
-                             "back; the nearest number that fits is {}",
-                             traces::counted(m, "micro-batch"), traces::counted(p, "rank"), m == 1 ? "is" : "are", 2 * p, 2 * p)};
+                             "back; {}",
+                             traces::counted(m, "micro-batch"), traces::counted(p, "rank"), m == 1 ? "is" : "are", 2 * p,
+                             checkRequest(least).ok() ? fmt::format("the nearest number that fits is {}", 2 * p) : "use fewer ranks")};
 }
 
 class RankOrder {

@@ -10,6 +10,7 @@
 
 #include "engine/schedule/schedule.h"
 
+#include <initializer_list>
 #include <limits>
 
 namespace stagecraft::engine {
@@ -51,6 +52,10 @@ Generator forwardOnly();
 
 // All of them, in the order of the command line contract.
 const std::vector<Generator>& generators();
+
+// What a message may offer: "; use 6 or 8", of the values those that can stand in the place of the number. Where none can, for
+// something else is wrong as well, `otherwise`.
+std::string offer(ScheduleRequest request, int ScheduleRequest::*number, std::initializer_list<int> values, std::string_view otherwise = {});
 
 // A schedule without actions: name, sizes and placement are set, each rank's list has room for `perRank` actions.
 Schedule emptySchedule(const ScheduleRequest& request, std::vector<Rank> placement, std::size_t perRank);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace stagecraft::engine {
 namespace {
@@ -25,35 +26,56 @@ std::string knownNames()
     return names;
 }
 
-Expected<void> checkRanges(const ScheduleRequest& r)
+Expected<void> checkRanges(const ScheduleRequest& r, const ScheduleFamily& family)
 {
     const auto outside = [&](std::string_view what, int value, long long most) {
         return Error{fmt::format("schedule {}: {} {} is not allowed; 1 to {}", r.name, value, what, most)};
     };
-    if (r.ranks < 1 || r.ranks > kMaxStages) return outside("ranks", r.ranks, kMaxStages);
+    if (r.ranks < 1 || r.ranks > kMaxStages / family.minChunks) return outside("ranks", r.ranks, kMaxStages / family.minChunks);
     if (r.chunks < 1 || r.chunks > kMaxStages / r.ranks)
         return outside("chunks per rank", r.chunks, kMaxStages / r.ranks);
-    if (r.slices < 1 || r.slices > kMaxSlices) return outside("slices of a sequence", r.slices, kMaxSlices);
-    const long long most = kMaxActions / (2LL * r.ranks * r.chunks * r.slices);
+    const long long wholeMost = kMaxActions / (2LL * r.ranks * r.chunks); // micro-batches, or slices of one
+    const long long mostSlices = std::min<long long>(kMaxSlices, wholeMost);
+    if (r.slices < 1 || r.slices > mostSlices) return outside("slices of a sequence", r.slices, mostSlices);
+    const long long most = wholeMost / r.slices;
     if (r.microbatches < 1 || r.microbatches > most) return outside("micro-batches", r.microbatches, most);
     return {};
 }
+
+ScheduleRequest with(ScheduleRequest request, int ScheduleRequest::*number, int value)
+{
+    request.*number = value;
+    return request;
+}
+
+// "1 chunk, or ", if the request can be that; else nothing, for something else is wrong as well.
+std::string orElse(std::string offered, const ScheduleRequest& request) { return checkRequest(request).ok() ? std::move(offered) + ", or " : ""; }
 
 Expected<void> checkChunks(const ScheduleRequest& r, const ScheduleFamily& family)
 {
     if (r.chunks >= family.minChunks && r.chunks <= family.maxChunks) return {};
     if (family.maxChunks == 1)
-        return Error{fmt::format("schedule {}: {} chunks per rank are not allowed, it gives each rank one; use 1 chunk, or "
-                                 "interleaved",
-                                 r.name, r.chunks)};
+        return Error{fmt::format("schedule {}: {} chunks per rank are not allowed, it gives each rank one; use {}interleaved", r.name,
+                                 r.chunks, orElse("1 chunk", with(r, &ScheduleRequest::chunks, 1)))};
     const bool fixed = family.minChunks == family.maxChunks;
-    return Error{fmt::format("schedule {}: {} per rank {} not allowed, it {}; use {} chunks{}", r.name,
-                             traces::counted(r.chunks, "chunk"), r.chunks == 1 ? "is" : "are",
-                             fixed ? fmt::format("gives each rank {}", family.minChunks) : "is made of several", family.minChunks,
-                             r.chunks == 1 ? ", or 1f1b" : "")};
+    const std::string offered = orElse(fmt::format("{} chunks", family.minChunks), with(r, &ScheduleRequest::chunks, family.minChunks));
+    return Error{fmt::format("schedule {}: {} per rank {} not allowed, it {}; use {}{}", r.name, traces::counted(r.chunks, "chunk"),
+                             r.chunks == 1 ? "is" : "are",
+                             fixed ? fmt::format("gives each rank {}", family.minChunks) : "is made of several", offered,
+                             r.chunks == 1 ? "1f1b" : "interleaved")};
 }
 
 } // namespace
+
+std::string offer(ScheduleRequest request, int ScheduleRequest::*number, std::initializer_list<int> values, std::string_view otherwise)
+{
+    std::string text;
+    for (const int value : values) {
+        request.*number = value;
+        if (checkRequest(request).ok()) text += (text.empty() ? "; use " : " or ") + std::to_string(value);
+    }
+    return text.empty() ? std::string(otherwise) : text;
+}
 
 const std::vector<Generator>& generators()
 {
@@ -109,14 +131,14 @@ Expected<void> checkRequest(const ScheduleRequest& request)
 {
     const Generator* known = findGenerator(request.name);
     if (!known) return Error{fmt::format("schedule \"{}\" is unknown; known are {}", request.name, knownNames())};
-    if (Expected<void> ranges = checkRanges(request); !ranges.ok()) return ranges;
+    if (Expected<void> ranges = checkRanges(request, known->family); !ranges.ok()) return ranges;
     if (Expected<void> chunks = checkChunks(request, known->family); !chunks.ok()) return chunks;
     if (request.group != 0 && !known->family.goesInGroups)
-        return Error{fmt::format("schedule {}: groups of {} micro-batches are not allowed, it does not go in groups; use 0, or interleaved",
-                                 request.name, request.group)};
+        return Error{fmt::format("schedule {}: groups of {} micro-batches are not allowed, it does not go in groups; use {}interleaved",
+                                 request.name, request.group, orElse("0", with(request, &ScheduleRequest::group, 0)))};
     if (request.slices > 1 && !known->family.cutsSequences)
-        return Error{fmt::format("schedule {}: {} slices of a sequence are not allowed, it takes sequences whole; use 1 slice, or seq1f1b",
-                                 request.name, request.slices)};
+        return Error{fmt::format("schedule {}: {} slices of a sequence are not allowed, it takes sequences whole; use {}seq1f1b",
+                                 request.name, request.slices, orElse("1 slice", with(request, &ScheduleRequest::slices, 1)))};
     if (request.concatenation != Concatenation::Direct && !known->family.concatenates)
         return Error{fmt::format("schedule {}: it is not made of units that could be concatenated with {}; use direct, or chimera", request.name,
                                  request.concatenation == Concatenation::Doubling ? "doubled forwards" : "halved backwards")};

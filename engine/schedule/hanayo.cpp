@@ -38,9 +38,9 @@ enum class Preference : std::uint8_t { OldestMicroBatch, OldestUnit };
 Expected<void> checkHanayo(const ScheduleRequest& request)
 {
     if (request.chunks % 2 == 0) return {};
-    return Error{fmt::format("schedule hanayo: {} per rank are not allowed, a wave goes there and back and makes two; the nearest "
-                             "are {} and {}",
-                             traces::counted(request.chunks, "chunk"), request.chunks - 1, request.chunks + 1)};
+    return Error{fmt::format("schedule hanayo: {} per rank are not allowed, a wave goes there and back and makes two{}",
+                             traces::counted(request.chunks, "chunk"),
+                             offer(request, &ScheduleRequest::chunks, {request.chunks - 1, request.chunks + 1}, "; use an even number"))};
 }
 
 // An action as its place in the queue of its rank, the smaller goes first. 25 bits hold a micro-batch or its unit, 14 a stage or a

@@ -11,19 +11,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace stagecraft::engine {
 
 // Both numbers are even: half of the micro-batches go each way, and the middle of the pipeline lies between two ranks.
 inline Expected<void> checkMirrored(const ScheduleRequest& request)
 {
-    const auto odd = [&](std::string_view thing, int number, const char* why) {
-        return Error{fmt::format("schedule {}: {} are not allowed, {}; use {} or {}", request.name, traces::counted(number, thing), why,
-                                 std::max(2, number - 1), number + 1)};
+    const auto odd = [&](std::string_view thing, int ScheduleRequest::*number, const char* why) {
+        const int given = request.*number;
+        return Error{fmt::format("schedule {}: {} {} not allowed, {}{}", request.name, traces::counted(given, thing), given == 1 ? "is" : "are",
+                                 why, offer(request, number, {given - 1, given + 1}, "; use an even number"))};
     };
-    if (request.ranks % 2 != 0) return odd("rank", request.ranks, "the two directions meet between two ranks");
-    if (request.microbatches % 2 != 0) return odd("micro-batch", request.microbatches, "half of them go each way");
+    if (request.ranks % 2 != 0) return odd("rank", &ScheduleRequest::ranks, "the two directions meet between two ranks");
+    if (request.microbatches % 2 != 0) return odd("micro-batch", &ScheduleRequest::microbatches, "half of them go each way");
     return {};
 }
 

@@ -2,6 +2,7 @@
 #include "engine/schedule/nearest_legal.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace stagecraft::engine {
 namespace {
@@ -10,12 +11,12 @@ bool possible(const ScheduleRequest& request) { return checkRequest(request).ok(
 
 std::optional<int> nearest(ScheduleRequest request, int ScheduleRequest::*number, int reach)
 {
-    const int wanted = request.*number;
+    const long long wanted = request.*number;
     for (int distance = 1; distance <= reach; ++distance) {
-        for (const int value : {wanted + distance, wanted - distance}) {
-            if (value < 1) continue;
-            request.*number = value;
-            if (possible(request)) return value;
+        for (const long long value : {wanted + distance, wanted - distance}) {
+            if (value < 1 || value > std::numeric_limits<int>::max()) continue;
+            request.*number = static_cast<int>(value);
+            if (possible(request)) return request.*number;
         }
     }
     return std::nullopt;

@@ -82,7 +82,7 @@ TEST(Hanayo, SaysThatAWaveMakesTwoChunks)
     const auto errorOf = [](int chunks) {
         return engine::generate({.name = "hanayo", .ranks = 4, .chunks = chunks}).error().message;
     };
-    EXPECT_THAT(errorOf(3), HasSubstr("3 chunks per rank are not allowed, a wave goes there and back and makes two; the nearest are 2 and 4"));
+    EXPECT_THAT(errorOf(3), HasSubstr("3 chunks per rank are not allowed, a wave goes there and back and makes two; use 2 or 4"));
     EXPECT_THAT(errorOf(1), HasSubstr("use 2 chunks"));
 }
 

@@ -279,7 +279,7 @@ TEST(Sweep, LeavesOutNumbersThatNoScheduleTakesBeforeItMakesAnything)
         own.plan = withCustomSchedule(own.plan, toText(generate({.name = "gpipe"}).value())).value();
         EXPECT_THAT(reason(own, scaling), HasSubstr("the plan says 20000000"));
     }
-    SweepRequest chunks{.plan = planOf(16384, 1), .schedules = {"interleaved"}, .axis = axis("chunks=2,20000000")};
+    SweepRequest chunks{.plan = planOf(8192, 1), .schedules = {"interleaved"}, .axis = axis("chunks=2,20000000")};
     EXPECT_THAT(reason(chunks, Scaling::None), HasSubstr("20000000 chunks per rank"));
     EXPECT_EQ(withShape(planOf(1, 1), 16384, 20'000'000).stages(), std::numeric_limits<int>::max());
     SweepRequest sizes{.plan = planOf(4, 8), .schedules = {"1f1b"}, .axis = axis("microbatch-size=1"), .batch = 1LL << 32};
