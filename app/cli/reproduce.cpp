@@ -65,7 +65,7 @@ std::string tableText(const PublishedTable& table)
 int reproduce(const Options& options)
 {
     const traces::Expected<PublishedTable> table = engine::reproduce(options.name);
-    if (!table.ok()) return failed(table.error());
+    if (!table.ok()) return wrongUse(table.error()); // no such table
     return print(options.json ? jsonText(tableJson(table.value())) : tableText(table.value()));
 }
 

@@ -63,7 +63,7 @@ int simulate(const Options& options)
         json = figuresJson(trace.value(), figures);
         if (asynchronous) addVersions(json["per_rank"], schedule.value());
         json["links"] = linksJson(links, figures.makespan);
-        if (steps > 1) addSteps(json, all);
+        if (steps > 1) addSteps(json, trace.value(), all);
     } else {
         text = fmt::format("{}; simulated, costs {}\n\n{}", shapeText(trace.value().info), costs.value().origin,
                            figuresText(trace.value(), figures));

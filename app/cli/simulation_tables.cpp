@@ -3,9 +3,12 @@
 
 #include "app/cli/table.h"
 #include "engine/schedule/weight_versions.h"
+#include "traces/analysis/steady_state.h"
 #include "traces/base/text.h"
 
 #include <fmt/format.h>
+
+#include <cmath>
 
 namespace stagecraft::cli {
 
@@ -37,11 +40,11 @@ std::string linksText(const std::vector<engine::LinkTraffic>& links, traces::Tim
     return table.text();
 }
 
-void addSteps(Json& json, const std::vector<traces::StepFigures>& steps)
+void addSteps(Json& json, const traces::Trace& trace, const std::vector<traces::StepFigures>& steps)
 {
     for (const traces::StepFigures& step : steps)
         json["steps"].push_back({{"step", step.step.value}, {"begin_ns", step.span.begin}, {"makespan_ns", step.makespan}});
-    json["step_period_ns"] = steps.back().span.begin - steps[steps.size() - 2].span.begin;
+    if (const std::optional<double> period = traces::stepPeriod(trace)) json["step_period_ns"] = std::llround(*period);
 }
 
 std::string stepsText(const std::vector<traces::StepFigures>& steps)

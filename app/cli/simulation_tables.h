@@ -15,8 +15,8 @@ namespace stagecraft::cli {
 Json linksJson(const std::vector<engine::LinkTraffic>& links, traces::TimeNs makespan);
 std::string linksText(const std::vector<engine::LinkTraffic>& links, traces::TimeNs makespan);
 
-// Of two steps or more: steps: [{step, begin_ns, makespan_ns}], step_period_ns from the begin of the last but one to the last's.
-void addSteps(Json& json, const std::vector<traces::StepFigures>& steps);
+// Of two steps or more: steps: [{step, begin_ns, makespan_ns}], and step_period_ns as traces/analysis/steady_state.h defines it.
+void addSteps(Json& json, const traces::Trace& trace, const std::vector<traces::StepFigures>& steps);
 std::string stepsText(const std::vector<traces::StepFigures>& steps);
 
 // Of asynchronous schedules: weight_versions, staleness of each rank.

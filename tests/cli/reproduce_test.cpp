@@ -28,7 +28,7 @@ TEST(Reproduce, GivesPublishedAndOwnValuesToPrograms)
 
 TEST(Reproduce, NamesTheTablesThatThereAre)
 {
-    expectRefusal({"reproduce", "table-7"}, 1, "there are zero-bubble, dualpipe, latency");
+    expectRefusal({"reproduce", "table-7"}, 2, "there are zero-bubble, dualpipe, latency");
     expectRefusal({"reproduce"}, 2, "NAME");
 }
 

@@ -5,6 +5,9 @@
 #include "tests/cli/expectations.h"
 #include "tests/traces/temporary_folder.h"
 
+#include <algorithm>
+#include <vector>
+
 namespace stagecraft::cli::test {
 
 namespace {
@@ -128,6 +131,18 @@ TEST(Simulate, HasStepsFollowEachOther)
     ASSERT_EQ(json["steps"].size(), 3U);
     EXPECT_EQ(json["steps"][2]["begin_ns"], 54'000'000);
     EXPECT_EQ(json["makespan_ns"], 27'000'000);
+}
+
+// One rank, so that its steps begin where the others' do: the median of the distances behind the first step, in which a pipeline fills.
+TEST(Simulate, TellsTheMedianTimeFromStepToStep)
+{
+    const Json json = jsonOf({"simulate", "--json", "--ranks", "1", "--steps", "5", "--jitter", "30%"});
+    std::vector<long long> distances;
+    for (std::size_t i = 2; i < 5; ++i)
+        distances.push_back(json["steps"][i]["begin_ns"].get<long long>() - json["steps"][i - 1]["begin_ns"].get<long long>());
+    std::sort(distances.begin(), distances.end());
+    EXPECT_EQ(json["step_period_ns"], distances[1]);
+    EXPECT_LT(distances[0], distances[2]);
 }
 
 TEST(Simulate, TellsWhatGoesOverEachLink)
