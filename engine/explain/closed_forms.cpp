@@ -17,7 +17,8 @@ class Forms {
 public:
     Forms(const PipelineSpec& pipeline, const std::optional<FormTimes>& times)
         : times_(times.value_or(FormTimes{})), timed_(times.has_value()), p_(pipeline.ranks), v_(pipeline.chunks), m_(pipeline.microbatches),
-          k_(pipeline.slices), group_(pipeline.group)
+          k_(pipeline.slices), group_(pipeline.group), concatenation_(pipeline.concatenation),
+          recomputes_(pipeline.recompute == Recompute::Full && pipeline.schedule != "forward-only") // which has nothing to compute again
     {
     }
 
@@ -74,7 +75,13 @@ private:
         bool spans = true;     // some rank begins first and ends last, so that the span's figures are the makespan's
     };
 
+    // Of a step in which nothing is computed again, but for those whose form says so.
     void add(const Step& step)
+    {
+        if (!recomputes_) put(step);
+    }
+
+    void put(const Step& step)
     {
         if (step.busy <= 0) return;
         if (timed_) forms_.makespan = {step.makespan, step.value};
@@ -89,7 +96,7 @@ private:
 
     void addSpan(std::string text, double value, std::string bubble, double busy)
     {
-        if (busy <= 0) return;
+        if (busy <= 0 || recomputes_) return;
         forms_.span = {std::move(text), value};
         forms_.bubbleSpan = {std::move(bubble), 1 - busy / value};
     }
@@ -98,10 +105,26 @@ private:
 
     [[nodiscard]] std::string plus(const char* hops) const { return free() ? std::string() : std::string("+") + hops + "·c"; }
 
+    // Activations are computed again while a rank waits for a gradient, but for the last rank's, which never does: each of its
+    // micro-batches takes one more forward, and the step with it. Transfers would hide behind that in part.
+    bool addedRecomputing(Step step)
+    {
+        if (!recomputes_) return false;
+        if (!free() || !timed_) return true;
+        step.makespan += "+m·F";
+        step.value += m_ * times_.forward;
+        step.work = "m·(2F+B)";
+        step.busy += m_ * times_.forward;
+        step.bubble.clear();
+        put(step);
+        return true;
+    }
+
     void naive()
     {
         const double c = times_.transfer;
-        add({"p·m·(F+B)" + plus("2m(p−1)"), p_ * m_ * both() + 2 * m_ * (p_ - 1) * c, "m·(F+B)", m_ * both(), "(p−1)/p", "p−1"});
+        const Step step{"p·m·(F+B)" + plus("2m(p−1)"), p_ * m_ * both() + 2 * m_ * (p_ - 1) * c, "m·(F+B)", m_ * both(), "(p−1)/p", "p−1"};
+        if (!addedRecomputing(step)) add(step);
         peak("1", 1);
     }
 
@@ -118,32 +141,34 @@ private:
 
     void gpipe()
     {
-        add(filledOnce());
+        if (!addedRecomputing(filledOnce())) add(filledOnce());
         peak("m", m_);
     }
 
+    // Two more forwards than 1F1B lie between neighbours, so that a gradient has the time of half a round to come back.
     void eager()
     {
-        add(filledOnce());
+        if (!addedRecomputing(filledOnce()) && times_.transfer <= both() / 2) add(filledOnce());
         peak("min(2p−1, m)", std::min(2 * p_ - 1, m_));
     }
 
     // In the steady state a micro-batch waits for hops; how often is known where m is a multiple of p.
     void oneFOneB()
     {
+        peak("min(p, m)", std::min(p_, m_));
         Step step = filledOnce();
+        if (addedRecomputing(step)) return;
         step.makespan = "(m+p−1)·(F+B)" + plus("(2(p−1)m/p+2(p−2))");
         step.value = (m_ + p_ - 1) * both() + (2 * (p_ - 1) * m_ / p_ + 2 * (p_ - 2)) * times_.transfer;
         if (free() || (p_ > 1 && std::fmod(m_, p_) == 0)) add(step);
-        peak("min(p, m)", std::min(p_, m_));
     }
 
     // m a multiple of p, in groups of p: uneven rounds and other groups have no closed form.
     void interleaved()
     {
         if (std::fmod(m_, p_) != 0 || (group_ != 0 && group_ != p_)) return;
-        // beyond that a chunk's hop is longer than what hides it
-        if (v_ * times_.transfer <= times_.forward / 2)
+        // beyond that a chunk's hop is longer than what hides it; one rank has none
+        if (free() || (p_ > 1 && v_ * times_.transfer <= times_.forward / 2))
             add({"(m+(p−1)/v)·(F+B)" + plus("2(p·v−1)"), (m_ + (p_ - 1) / v_) * both() + 2 * (p_ * v_ - 1) * times_.transfer, "m·(F+B)",
                  m_ * both(), "(p−1)/(v·m+p−1)", "(p−1)/(v·m)"});
         peak("min(m, ((v−1)·p+2(p−1)+1)/v)", std::min(m_, ((v_ - 1) * p_ + 2 * (p_ - 1) + 1) / v_));
@@ -235,10 +260,12 @@ private:
              busy, "(p−1)/(3m+p−1)", "(p−1)/(3m)"});
     }
 
-    // The paper counts a forward and a backward of equal time, and m in units of p.
+    // The paper counts a forward and a backward of equal time, and m in units of p. Doubled forwards and halved backwards take at most
+    // as many slots as engine/schedule/chimera.cpp says, for the second rank need not wait for both forwards of the first.
     void chimera()
     {
-        if (std::fmod(m_, p_) != 0 || !timed_ || !free() || !same(times_.forward, times_.backward)) return;
+        if (concatenation_ != Concatenation::Direct || std::fmod(m_, p_) != 0 || !timed_ || !free() || !same(times_.forward, times_.backward))
+            return;
         add({"m·(F+B)+(p−2)·(F+B)/2", m_ * both() + (p_ - 2) * both() / 2, "m·(F+B)", m_ * both(), "(p−2)/(2m+p−2)", "(p−2)/(2m)"});
     }
 
@@ -261,16 +288,27 @@ private:
     bool timed_;
     double p_, v_, m_, k_;
     double group_;
+    Concatenation concatenation_;
+    bool recomputes_;
     ClosedForms forms_;
 };
 
-// Equal ranks in one node whose transfers occupy nothing and take the same time everywhere: what the forms speak of.
+// Whatever goes to the host comes back in time or does not, and is held for a while or is not.
+bool offloads(const PipelineSpec& pipeline) { return requestOf(pipeline).offload > 0; }
+
+// Equal ranks in one node whose transfers occupy nothing and take the same time everywhere: what the forms speak of. A quantity that
+// machines come to have is none of it until it is named here.
 bool plain(const CostTable& costs)
 {
-    const MachineModel& machine = costs.machine;
-    if (machine.ranksPerNode != 0 || machine.transfers != TransferPlace::Nothing || machine.sharedLinks || machine.send != SendMode::Buffered ||
-        !machine.rankScale.empty() || !machine.lateStart.empty() || machine.replicas != 1 || costs.sharding != Sharding::None)
-        return false;
+    MachineModel machine = costs.machine;
+    machine.memory = 0; // is only shown
+    machine.host = {};  // what goes there has no forms
+    if (machine.ranksPerNode == 0) machine.between = {};
+    if (machine.replicas == 1) {
+        machine.replica = {};
+        machine.bucketBytes = MachineModel{}.bucketBytes;
+    }
+    if (machine != MachineModel{} || costs.sharding != Sharding::None || !costs.sliceTime.empty()) return false;
     if (costs.inside.bytesPerSecond <= 0) return true;
     for (std::size_t s = 1; s + 1 < costs.stages.size(); ++s) // what the last stage gives out goes nowhere
         if (costs.stages[s].outputBytes != costs.stages.front().outputBytes) return false;
@@ -281,10 +319,19 @@ bool plain(const CostTable& costs)
 
 ClosedForms closedForms(const PipelineSpec& pipeline, const std::optional<FormTimes>& times)
 {
+    if (offloads(pipeline)) return {};
     return Forms(pipeline, times).of(pipeline.schedule);
 }
 
-std::optional<FormTimes> equalTimes(const CostTable& costs, int chunks, int slices)
+ClosedForms formsBeside(const PipelineSpec& pipeline, const CostTable& costs)
+{
+    if (const std::optional<FormTimes> times = equalTimes(costs, pipeline)) return closedForms(pipeline, times);
+    ClosedForms forms;
+    forms.peakActivations = closedForms(pipeline).peakActivations;
+    return forms;
+}
+
+std::optional<FormTimes> equalTimes(const CostTable& costs, const PipelineSpec& pipeline)
 {
     if (costs.stages.empty() || costs.jitter != 0 || !plain(costs)) return std::nullopt;
     const StageCosts& first = costs.stages.front();
@@ -294,7 +341,7 @@ std::optional<FormTimes> equalTimes(const CostTable& costs, int chunks, int slic
         if (!near(stage.forward, first.forward) || !near(stage.backward, first.backward) || !near(stage.inputGrad, first.inputGrad) ||
             !near(stage.weightGrad, first.weightGrad) || !near(stage.overlap, first.overlap) || stage.optimizer != 0)
             return std::nullopt;
-    const double parts = static_cast<double>(chunks) * slices;
+    const double parts = static_cast<double>(pipeline.chunks) * pipeline.parts();
     const auto whole = [parts](TimeNs part) { return static_cast<double>(part) * parts; };
     return FormTimes{.forward = whole(first.forward),
                      .inputGrad = whole(first.inputGrad),
@@ -310,6 +357,7 @@ std::optional<ClosedForm> bestMicrobatchSize(const PipelineSpec& pipeline, doubl
     constexpr std::string_view kChunks[] = {"interleaved", "looped-bfs"};
     const bool one = std::ranges::find(kOneChunk, pipeline.schedule) != std::end(kOneChunk);
     const bool several = std::ranges::find(kChunks, pipeline.schedule) != std::end(kChunks);
+    if (pipeline.recompute != Recompute::None || offloads(pipeline)) return std::nullopt;
     if ((!one && !several) || pipeline.ranks < 2 || fixed <= 0 || perSample <= 0) return std::nullopt;
     const double best = std::sqrt(batch * fixed / ((pipeline.ranks - 1) * perSample));
     return one ? ClosedForm{"√(B·α/((p−1)·β))", best} : ClosedForm{"v·√(B·α/((p−1)·β))", pipeline.chunks * best};

@@ -2,7 +2,7 @@
 #include "engine/explain/survey.h"
 
 #include "engine/explain/family_shape.h"
-#include "engine/schedule/milestones.h"
+#include "engine/explain/traffic.h"
 #include "engine/schedule/weight_versions.h"
 #include "engine/simulate/simulate.h"
 
@@ -37,33 +37,16 @@ void fill(SurveyEntry& entry, const Schedule& schedule, const CostTable& costs)
         entry.peakActivations = std::max(entry.peakActivations, rank.peakActivations);
         entry.peakMemory = std::max(entry.peakMemory, rank.peakMemory);
     }
-    const HandOffs handOffs = handOffsOf(schedule, costs);
-    entry.handOffs = handOffs.count;
-    entry.sentBytes = handOffs.bytes;
+    for (const LinkTraffic& link : trafficOf(schedule, costs)) {
+        entry.handOffs += link.messages;
+        entry.sentBytes += link.bytes;
+    }
     entry.copies = copiesIn(schedule);
     entry.weightCopies = weightCopies(schedule);
-    entry.forms = closedForms(entry.plan.pipeline, equalTimes(costs, entry.plan.pipeline.chunks, entry.plan.pipeline.slices));
+    entry.forms = formsBeside(entry.plan.pipeline, costs);
 }
 
 } // namespace
-
-HandOffs handOffsOf(const Schedule& schedule, const CostTable& costs)
-{
-    HandOffs sum;
-    const auto send = [&](Flow flow, int from, int to, int boundary) {
-        if (to < 0 || to >= schedule.stages() || schedule.rankOf(flow, Stage{from}) == schedule.rankOf(flow, Stage{to})) return;
-        ++sum.count;
-        sum.bytes += costs.stages[static_cast<std::size_t>(boundary)].outputBytes / schedule.slices;
-    };
-    for (const std::vector<Action>& list : schedule.order)
-        for (const Action& action : list)
-            forEachWork(action, [&](const traces::Work& work) {
-                const int s = work.stage.value;
-                if (work.kind == ActionKind::Forward) send(work.flow, s, s + 1, s);
-                if (work.kind == ActionKind::Backward || work.kind == ActionKind::InputGrad) send(work.flow, s, s - 1, s - 1);
-            });
-    return sum;
-}
 
 SurveyEntry survey(const Plan& plan, const ScheduleFamily& family, const std::stop_token& stop)
 {

@@ -43,11 +43,4 @@ SurveyEntry survey(const Plan& plan, const ScheduleFamily& family, const std::st
 // The plan as it is, with its own schedule.
 SurveyEntry survey(Plan plan, const std::stop_token& stop = {});
 
-// Tensors of boundaries that go between ranks, of every forward and backward; `bytes` adds them up where the costs know the sizes.
-struct HandOffs {
-    long long count = 0;
-    Bytes bytes = 0;
-};
-HandOffs handOffsOf(const Schedule& schedule, const CostTable& costs);
-
 } // namespace stagecraft::engine

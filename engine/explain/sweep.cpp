@@ -40,8 +40,7 @@ Expected<SweepPoint> simulatedPoint(const PointInput& input, double value, const
     }
     const PipelineSpec& pipeline = input.plan.pipeline;
     if (step.makespan > 0) point.throughput = input.samples * pipeline.microbatches * 1e9 / static_cast<double>(step.makespan);
-    if (const auto times = equalTimes(input.costs, pipeline.chunks, pipeline.slices)) point.forms = closedForms(pipeline, times);
-    else point.forms.peakActivations = closedForms(pipeline).peakActivations; // it is the order's, whatever the stages take
+    point.forms = formsBeside(pipeline, input.costs);
     return point;
 }
 
@@ -148,7 +147,7 @@ private:
         const Expected<PointInput> input = pointInput(one, schedule, static_cast<double>(one.batch)); // rounds least
         if (!input.ok()) return std::nullopt;
         const PipelineSpec& pipeline = input.value().plan.pipeline;
-        const auto times = equalTimes(input.value().costs, pipeline.chunks, pipeline.slices);
+        const auto times = equalTimes(input.value().costs, pipeline);
         if (!times || times->transfer != 0) return std::nullopt;
         const auto batch = static_cast<double>(one.batch);
         return bestMicrobatchSize(pipeline, batch, static_cast<double>(request_.fixedPerAction), (times->forward + times->backward) / 2 / batch);

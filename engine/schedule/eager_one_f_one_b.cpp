@@ -7,8 +7,9 @@
 //   rank 2 |       F0    B0 F1    B1 F2 B2 F3 B3 F4 B4               warm-up 0
 //
 // 1F1B with w = min(2(p-1-r), m) forwards to warm up, twice as many: one more micro-batch lies between neighbours, and a transfer
-// has the time of a forward and a backward to arrive. With free transfers the makespan is that of 1F1B; a latency c costs
-// 2(p-1)c in all, where 1F1B pays in its steady state. Rank r keeps min(2(p-1-r)+1, m) micro-batches. Any p and m.
+// there and back together have the time of a forward and a backward. With free transfers the makespan is that of 1F1B; a latency c of
+// at most (F+B)/2 costs 2(p-1)c in all, where 1F1B pays in its steady state; a longer one is waited for there as well. Rank r keeps
+// min(2(p-1-r)+1, m) micro-batches. Any p and m.
 #include "engine/schedule/alternate.h"
 #include "engine/schedule/families.h"
 

@@ -41,15 +41,26 @@ TEST(Survey, CountsWhatGoesBetweenRanks)
 // Boundaries of 10, 20 and 30 bytes, each crossed by a tensor and its gradient for every micro-batch; the last stage sends nothing.
 TEST(Survey, AddsUpTheBytesWhereTheCostsTellThem)
 {
-    CostTable costs;
-    for (const Bytes bytes : {10, 20, 30, 40}) {
-        costs.stages.emplace_back();
-        costs.stages.back().outputBytes = bytes;
-    }
-    const HandOffs sent = handOffsOf(generate({.name = "zb-h1", .ranks = 4, .microbatches = 8}).value(), costs);
-    EXPECT_EQ(sent.count, 2 * 8 * 3);
-    EXPECT_EQ(sent.bytes, 2 * 8 * (10 + 20 + 30));
+    Plan plan = planOf(4, 8);
+    plan.costs.source = CostSource::Measured;
+    for (const Bytes bytes : {10, 20, 30, 40}) plan.costs.measured.push_back({.forward = 1, .backward = 2, .inputGrad = 1, .weightGrad = 1, .overlap = 3, .outputBytes = bytes});
+    const SurveyEntry sent = surveyed("zb-h1", plan);
+    EXPECT_EQ(sent.handOffs, 2 * 8 * 3);
+    EXPECT_EQ(sent.sentBytes, 2 * 8 * (10 + 20 + 30));
     EXPECT_GT(surveyed("1f1b", presetPlan("gpt-small").value()).peakMemory, 0);
+}
+
+// Three boundaries of 1 MiB, crossed there and back by 8 micro-batches, in however many parts.
+TEST(Survey, SendsTheSameBytesInMoreParts)
+{
+    Plan plan = planOf(4, 8);
+    plan.costs.boundaryBytes = 1 << 20;
+    EXPECT_EQ(surveyed("1f1b", plan).sentBytes, 48 << 20);
+    plan.pipeline.slices = 2;
+    EXPECT_EQ(surveyed("seq1f1b", plan).sentBytes, 48 << 20);
+    EXPECT_EQ(surveyed("seq1f1b", plan).handOffs, 2 * 48);
+    plan.pipeline.concatenation = Concatenation::Halving;
+    EXPECT_EQ(surveyed("chimera", plan).sentBytes, 48 << 20);
 }
 
 TEST(Survey, KnowsCopiesOfTheWeights)

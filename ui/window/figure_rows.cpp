@@ -64,7 +64,7 @@ int tokensPerRow(const engine::ModelSpec& model)
 using engine::ClosedForm;
 using engine::ClosedForms;
 
-// Theory's values for the shown schedule: with the simulation's own times where its stages are equal, else those of a plain step.
+// Theory's values for the shown schedule: beside a simulation those that it must agree with, else those of a plain step.
 class Theory {
 public:
     explicit Theory(const FigureInput& input)
@@ -72,19 +72,12 @@ public:
         const bool edited = input.simulated || !input.other;
         const std::optional<PlanFacts>& facts = edited ? input.simulatedFacts : input.otherFacts;
         if (!facts) return;
-        plain_ = engine::closedForms(facts->pipeline);
-        if (!input.simulated || !input.costs) return;
-        if (const auto times = engine::equalTimes(*input.costs, facts->pipeline.chunks, facts->pipeline.slices))
-            timed_ = engine::closedForms(facts->pipeline, times);
+        forms_ = input.simulated && input.costs ? engine::formsBeside(facts->pipeline, *input.costs) : engine::closedForms(facts->pipeline);
     }
-    [[nodiscard]] const std::optional<ClosedForm>& of(std::optional<ClosedForm> ClosedForms::*form) const
-    {
-        return timed_.*form ? timed_.*form : plain_.*form;
-    }
+    [[nodiscard]] const std::optional<ClosedForm>& of(std::optional<ClosedForm> ClosedForms::*form) const { return forms_.*form; }
 
 private:
-    ClosedForms plain_;
-    ClosedForms timed_;
+    ClosedForms forms_;
 };
 
 class Rows {
