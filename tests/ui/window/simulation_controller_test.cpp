@@ -81,6 +81,22 @@ TEST(SimulationController, DoesNotSimulateAnewForWhatChangesNoTime)
     EXPECT_EQ(changed.size(), 1);
 }
 
+TEST(SimulationController, SimulatesAnewForWhatTheMachineAndTheOptimizerChange)
+{
+    SimulationController controller;
+    engine::Plan plan = engine::presetPlan("gpt-small").value();
+    plan.run.optimizer = engine::OptimizerKind::Sgd;
+    controller.setPlan(plan);
+    ASSERT_TRUE(controller.simulation().trace);
+    const traces::RankFigures before = controller.simulation().figures.ranks[0];
+    plan.run.optimizer = engine::OptimizerKind::AdamW; // keeps two more values for each weight
+    controller.setPlan(plan);
+    EXPECT_GT(controller.simulation().figures.ranks[0].peakMemory, before.peakMemory);
+    plan.machine.rankScale.assign(static_cast<std::size_t>(plan.pipeline.ranks), 2);
+    controller.setPlan(plan);
+    EXPECT_EQ(controller.simulation().figures.ranks[0].busy, 2 * before.busy);
+}
+
 TEST(SimulationController, CanBeCancelled)
 {
     SimulationController controller;
