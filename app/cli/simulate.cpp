@@ -8,9 +8,11 @@
 #include "app/cli/simulation_tables.h"
 #include "app/cli/trace_argument.h"
 #include "app/cli/verbs.h"
+#include "traces/base/text.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -44,6 +46,11 @@ int simulate(const Options& options)
 
     const Expected<engine::Schedule> schedule = engine::scheduleOf(plan.value());
     if (!schedule.ok()) return failed(schedule.error());
+    // as many actions as the largest schedule has, for a trace keeps them all
+    const auto actions = static_cast<long long>(schedule.value().actionCount());
+    if (steps > 1 && steps * actions > engine::kMaxActions)
+        return wrongUse(Error{fmt::format("--steps {}: a step of this plan has {} actions; at most {} are possible", steps, actions,
+                                          traces::counted(std::max(1LL, engine::kMaxActions / actions), "step"))});
     const Expected<engine::CostTable> costs = engine::costsOf(plan.value());
     if (!costs.ok()) return failed(costs.error());
     Expected<traces::Trace> trace = engine::simulate(schedule.value(), costs.value(), {}, steps);

@@ -87,6 +87,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"simulate", "--replicas", "0"}, 2, "--replicas 0 is not allowed; 1 to 1048576"},
         Wrong{{"simulate", "--ranks-per-node", "2", "--node-bandwidth", "1GB/s"}, 1, "machine.node_bandwidth: it needs the size of what is sent"},
         Wrong{{"simulate", "--steps", "0"}, 2, "--steps 0 is not allowed; 1 to 10000"},
+        // 2 · 4 · 10000 actions of the 20 million that a trace may have
+        Wrong{{"simulate", "--steps", "10000", "--microbatches", "10000"}, 2, "a step of this plan has 80000 actions; at most 250 steps are possible"},
         Wrong{{"simulate", "--bucket-bytes", "0B"}, 1, "machine.bucket_bytes"},
         Wrong{{"simulate", "--schedule", "zb-h9"}, 2, "there are: naive, gpipe, gpipe-lifo, 1f1b, "},
         Wrong{{"simulate", "--schedule", "custom"}, 2, "holds no schedule of its own"},
