@@ -58,7 +58,7 @@ SurveyEntry survey(Plan plan, const std::stop_token& stop)
     SurveyEntry entry{.family = findFamily(plan.pipeline.schedule), .plan = std::move(plan), .refusal = {}};
     const auto refuse = [&](const Error& error) {
         entry.refusal = error.message;
-        entry.nearest = nearestLegal(requestOf(entry.plan.pipeline));
+        entry.nearest = judgeSchedule(entry.plan).nearest;
         return std::move(entry);
     };
     if (Expected<void> sound = checkPlan(entry.plan); !sound.ok()) return refuse(sound.error());

@@ -24,22 +24,32 @@ std::string_view checkModeText(CheckMode check) { return wordOf(kCheckWords, che
 
 namespace {
 
+struct JudgedRequest {
+    Expected<void> possible;
+    ScheduleRequest request;
+};
+
 // The plan's request, judged. Where the family plans by costs, they are those given, or else the plan's, which `own` then holds.
-Expected<ScheduleRequest> judgedRequest(const Plan& plan, const CostTable* given, CostTable& own)
+JudgedRequest judgedRequest(const Plan& plan, const CostTable* given, CostTable& own)
 {
     ScheduleRequest request = requestOf(plan.pipeline);
-    if (Expected<void> shape = checkRequest(request); !shape.ok()) return shape.error();
-    if (!findFamily(request.name)->plansByCosts) return request;
+    if (Expected<void> shape = checkRequest(request); !shape.ok()) return {.possible = shape, .request = request};
+    if (!findFamily(request.name)->plansByCosts) return {.possible = {}, .request = request};
     if (given == nullptr) {
         Expected<CostTable> planned = costsOf(plan);
-        if (!planned.ok()) return planned.error();
+        if (!planned.ok()) return {.possible = planned.error(), .request = request};
         own = std::move(planned).value();
         given = &own;
     }
     request.costs = given;
     request.memoryLimit = plan.pipeline.memoryLimit;
-    if (Expected<void> whole = checkRequest(request); !whole.ok()) return whole.error();
-    return request;
+    return {.possible = checkRequest(request), .request = request};
+}
+
+Error recomputedAndMoved()
+{
+    return Error{"pipeline.recompute: activations that are computed again are not kept, and this schedule moves them away to keep them; "
+                 "take one of the two"};
 }
 
 // Whether the level of sharding can have actions in the schedule.
@@ -51,20 +61,21 @@ Expected<void> checkSharding(const PipelineSpec& pipeline, bool asynchronous)
                              pipeline.schedule)};
 }
 
-// Without making a schedule that a generator knows how to make: a plan is checked at every key.
-Expected<void> checkSchedule(const Plan& plan)
-{
-    if (plan.pipeline.schedule != "custom") {
-        CostTable own;
-        const Expected<ScheduleRequest> request = judgedRequest(plan, nullptr, own);
-        if (!request.ok()) return request.error();
-        return checkSharding(plan.pipeline, findFamily(request.value().name)->asynchronous);
-    }
-    Expected<Schedule> schedule = scheduleOf(plan);
-    return schedule.ok() ? Expected<void>{} : Expected<void>{schedule.error()};
-}
-
 } // namespace
+
+// A plan is judged at every key.
+ScheduleVerdict judgeSchedule(const Plan& plan)
+{
+    if (plan.pipeline.schedule == "custom") {
+        const Expected<Schedule> own = scheduleOf(plan);
+        return {.possible = own.ok() ? Expected<void>{} : Expected<void>{own.error()}};
+    }
+    CostTable own;
+    const auto [possible, request] = judgedRequest(plan, nullptr, own);
+    if (!possible.ok()) return {.possible = possible, .nearest = nearestLegal(request)};
+    if (request.offload > 0 && plan.pipeline.recompute != Recompute::None) return {.possible = recomputedAndMoved()};
+    return {.possible = checkSharding(plan.pipeline, findFamily(request.name)->asynchronous)};
+}
 
 ScheduleRequest requestOf(const PipelineSpec& pipeline)
 {
@@ -108,10 +119,10 @@ Expected<Schedule> orderedBy(const Plan& plan, const std::stop_token& stop, cons
     const PipelineSpec& pipeline = plan.pipeline;
     if (pipeline.schedule != "custom") {
         CostTable own;
-        Expected<ScheduleRequest> request = judgedRequest(plan, costs, own);
-        if (!request.ok()) return request.error();
-        request.value().stop = stop;
-        return generate(request.value());
+        auto [possible, request] = judgedRequest(plan, costs, own);
+        if (!possible.ok()) return possible.error();
+        request.stop = stop;
+        return generate(request);
     }
     Expected<Schedule> parsed = parseSchedule(pipeline.customSchedule);
     if (!parsed.ok()) return parsed.error().in("pipeline.custom_schedule");
@@ -142,9 +153,7 @@ Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop, con
     if (Expected<void> possible = checkSharding(pipeline, schedule.value().asynchronous()); !possible.ok()) return possible.error();
     schedule = shard(std::move(schedule).value(), pipeline.sharding);
     if (pipeline.recompute == Recompute::None) return schedule;
-    if (hasOffload(schedule.value()))
-        return Error{"pipeline.recompute: activations that are computed again are not kept, and this schedule moves them away to keep them; "
-                     "take one of the two"};
+    if (hasOffload(schedule.value())) return recomputedAndMoved();
     return withRecompute(std::move(schedule).value());
 }
 
@@ -181,7 +190,7 @@ Expected<void> checkPlan(const Plan& plan)
     } else if (!plan.partition.empty()) {
         return Error{"partition: there is no model to partition; leave it out, or add a model"};
     }
-    if (Expected<void> schedule = checkSchedule(plan); !schedule.ok()) return schedule;
+    if (ScheduleVerdict schedule = judgeSchedule(plan); !schedule.possible.ok()) return schedule.possible;
     if (Expected<CostTable> costs = costsOf(plan); !costs.ok()) return costs.error();
     return {};
 }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "engine/model/model.h"
+#include "engine/schedule/nearest_legal.h"
 #include "engine/schedule/recompute.h"
 #include "engine/schedule/schedule.h"
 #include "engine/simulate/cost_table.h"
@@ -121,6 +122,14 @@ Expected<void> checkPlan(const Plan& plan);
 // What the plan asks its schedule's family for, but for costs: the numbers that the family takes. What it does not take stays in the
 // plan, for the next family that does.
 ScheduleRequest requestOf(const PipelineSpec& pipeline);
+
+// Whether the plan's schedule can be made, without making what a generator knows how to make; by the plan's costs where its family
+// plans by them. `nearest` is a change of one number with which it can be, where there is one near.
+struct ScheduleVerdict {
+    Expected<void> possible;
+    std::optional<LegalChange> nearest = {};
+};
+ScheduleVerdict judgeSchedule(const Plan& plan);
 
 // `stop` ends the making of a large one with an error; another thread may ask for that at any time.
 // Families that plan go by `costs`, or else by the plan's own.

@@ -8,7 +8,6 @@
 #include <QComboBox>
 #include <QFormLayout>
 #include <QHeaderView>
-#include <QStandardItemModel>
 #include <QTableView>
 #include <QVBoxLayout>
 
@@ -50,6 +49,7 @@ CostSection::CostSection(QWidget* parent)
       inputGrad_(new ValueEdit<MaybeDuration>(parseMaybeDuration, showMaybeDuration)),
       weightGrad_(new ValueEdit<MaybeDuration>(parseMaybeDuration, showMaybeDuration)),
       overlap_(new ValueEdit<MaybeDuration>(parseMaybeDuration, showMaybeDuration)),
+      attention_(new ValueEdit<MaybeShare>(parseMaybeShare, showMaybeShare)),
       flops_(new ValueEdit<double>(parseFlopRate, showFlopRate)), activation_(new ValueEdit<Bytes>(parseAutoSize, showAutoSize)),
       wgrad_(new ValueEdit<Bytes>(traces::parseSize, showSize)), latency_(new ValueEdit<TimeNs>(traces::parseDuration, showDuration)),
       bandwidth_(new ValueEdit<double>(parseMaybeBandwidth, showMaybeBandwidth)),
@@ -80,6 +80,8 @@ CostSection::CostSection(QWidget* parent)
              tr("The part of the backward that nobody waits for; give it together with the input gradient, or leave both at auto."));
     addEdit(*form, tr("Overlapped pair"), *overlap_,
              tr("Time of a forward and a backward that a rank does together (OVERLAP_F_B); auto takes the sum of the two."));
+    addEdit(*form, tr("Attention share"), *attention_,
+             tr("The part of a forward that is attention: it grows with the position, so that later slices of a sequence take longer; auto takes it from the model."));
     addEdit(*form, tr("Computin&g rate"), *flops_, tr("Arithmetic a rank does in a second, from which the model's times are estimated."));
     addEdit(*form, tr("Kept by forward"), *activation_,
              tr("Bytes that a rank keeps of one micro-batch from its forward to its backward; auto takes them from the model."));
@@ -115,6 +117,7 @@ CostSection::CostSection(QWidget* parent)
     bindPart(*inputGrad_, "inputGrad", tr("input gradient time"), &CostSpec::inputGrad);
     bindPart(*weightGrad_, "weightGrad", tr("weight gradient time"), &CostSpec::weightGrad);
     bind(*overlap_, "overlap", tr("time of an overlapped pair"), &CostSpec::overlap);
+    bind(*attention_, "attentionShare", tr("attention share"), &CostSpec::attentionShare);
     bind(*flops_, "flops", tr("computing rate"), &CostSpec::flopsPerSecond);
     bind(*activation_, "activationBytes", tr("bytes kept"), &CostSpec::activationBytes);
     bind(*wgrad_, "wgradBytes", tr("bytes kept until W"), &CostSpec::wgradBytes);
@@ -132,22 +135,14 @@ CostSection::CostSection(QWidget* parent)
     });
 }
 
-void CostSection::setSourceEnabled(CostSource source, bool enabled, const QString& reason)
-{
-    const int row = source_->findData(static_cast<int>(source));
-    auto* items = qobject_cast<QStandardItemModel*>(source_->model());
-    items->item(row)->setEnabled(enabled);
-    items->item(row)->setToolTip(enabled ? QString() : reason);
-}
-
 void CostSection::showPlan()
 {
     const CostSpec& costs = plan().costs;
     const bool assumed = costs.source == CostSource::Assumed;
     const bool hasModel = !plan().model.empty();
-    setSourceEnabled(CostSource::Model, hasModel, tr("The plan has no model."));
-    setSourceEnabled(CostSource::Measured, !costs.measured.empty(),
-                     tr("Nothing was measured yet: run the plan, then take its times over."));
+    setItemEnabled(*source_, static_cast<int>(CostSource::Model), hasModel, tr("The plan has no model."));
+    setItemEnabled(*source_, static_cast<int>(CostSource::Measured), !costs.measured.empty(),
+                   tr("Nothing was measured yet: run the plan, then take its times over."));
     select(*source_, static_cast<int>(costs.source));
 
     const engine::Expected<engine::CostTable> table = costsOf(plan());
@@ -158,6 +153,8 @@ void CostSection::showPlan()
     inputGrad_->setValue(costs.inputGrad);
     weightGrad_->setValue(costs.weightGrad);
     overlap_->setValue(costs.overlap);
+    attention_->setValue(costs.attentionShare);
+    setCapability(*attention_, plan().pipeline.slices > 1, tr("Sequences go through whole: there is one slice."));
     flops_->setValue(costs.flopsPerSecond);
     activation_->setValue(costs.activationBytes);
     wgrad_->setValue(costs.wgradBytes);

@@ -30,7 +30,6 @@ private:
     template <class T>
     void bind(ValueEdit<T>& edit, const char* name, const QString& what, T engine::CostSpec::*member);
     void bindPart(ValueEdit<MaybeDuration>& edit, const char* name, const QString& what, MaybeDuration engine::CostSpec::*member);
-    void setSourceEnabled(engine::CostSource source, bool enabled, const QString& reason);
 
     QComboBox* source_;
     QLabel* origin_;
@@ -39,6 +38,7 @@ private:
     ValueEdit<MaybeDuration>* inputGrad_;
     ValueEdit<MaybeDuration>* weightGrad_;
     ValueEdit<MaybeDuration>* overlap_;
+    ValueEdit<MaybeShare>* attention_;
     ValueEdit<double>* flops_;
     ValueEdit<traces::Bytes>* activation_;
     ValueEdit<traces::Bytes>* wgrad_;

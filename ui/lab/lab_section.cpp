@@ -8,6 +8,7 @@
 #include <QLineEdit>
 #include <QScopedValueRollback>
 #include <QSpinBox>
+#include <QStandardItemModel>
 #include <QToolTip>
 
 namespace stagecraft::ui {
@@ -53,6 +54,13 @@ QComboBox* LabSection::newCombo()
     combo->setMinimumContentsLength(8);
     ignoreWheelUnlessFocused(*combo);
     return combo;
+}
+
+void LabSection::setItemEnabled(QComboBox& combo, const QVariant& data, bool enabled, const QString& reasonIfNot)
+{
+    QStandardItem* item = qobject_cast<QStandardItemModel*>(combo.model())->item(combo.findData(data));
+    item->setEnabled(enabled);
+    item->setToolTip(enabled ? QString() : reasonIfNot);
 }
 
 void LabSection::select(QComboBox& combo, const QVariant& data) { combo.setCurrentIndex(combo.findData(data)); }

@@ -50,6 +50,8 @@ protected:
     QSpinBox* newSpin(int least, int most);
     QComboBox* newCombo();
     static void select(QComboBox& combo, const QVariant& data); // adds nothing; -1 where there is none
+    // A choice that cannot be made now stays in the list, with the reason as its tooltip.
+    static void setItemEnabled(QComboBox& combo, const QVariant& data, bool enabled, const QString& reasonIfNot);
 
 private:
     engine::Plan plan_;

@@ -3,6 +3,7 @@
 
 #include "engine/explain/family_shape.h"
 #include "ui/bridge/text.h"
+#include "ui/lab/family_options.h"
 #include "ui/lab/form.h"
 #include "ui/lab/schedule_text.h"
 
@@ -52,8 +53,9 @@ PipelineSection::PipelineSection(QWidget* parent)
              tr("How many stages each rank holds (v); more of them make bubbles smaller and transfers more frequent."));
     addField(*form, tr("Micro-&batches"), *microbatches_,
              tr("Into how many parts each step's batch is cut (m); more of them make bubbles smaller."));
-    addField(*form, tr("Slic&es"), *slices_,
+    addField(*form, tr("Slices"), *slices_,
              tr("Into how many pieces each sequence is cut (k), which go through the stages one after the other."));
+    options_ = new FamilyOptions(*form, this);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->addLayout(form);
@@ -80,6 +82,7 @@ PipelineSection::PipelineSection(QWidget* parent)
     connect(slices_, &QSpinBox::valueChanged, this, [this](int value) {
         change(tr("slices"), "slices", [&](engine::Plan& plan) { plan.pipeline.slices = value; });
     });
+    connect(options_, &LabSection::edited, this, &LabSection::edited);
     connect(fromFile_, &QPushButton::clicked, this, &PipelineSection::scheduleFileWanted);
     connect(text_, &ScheduleText::edited, this, &PipelineSection::takeText);
     connect(fix_, &QPushButton::clicked, this, &PipelineSection::applyFix);
@@ -116,7 +119,7 @@ void PipelineSection::showPlan()
     select(*schedule_, name);
     text_->setVisible(custom);
     // A text that is not the plan's is still being typed; another plan takes its place.
-    if (textProblem_->text().isEmpty() || !judged_ || judged_->customSchedule != pipeline.customSchedule) {
+    if (textProblem_->text().isEmpty() || !judged_ || judged_->pipeline.customSchedule != pipeline.customSchedule) {
         text_->setText(toQt(pipeline.customSchedule));
         textProblem_->say({});
     }
@@ -139,7 +142,9 @@ void PipelineSection::showPlan()
     else setCapability(*slices_, !family || family->cutsSequences || pipeline.slices != 1,
                        family ? tr("%1 takes sequences whole; Seq1F1B cuts them.").arg(toQt(family->title)) : QString());
 
-    if (!judged_ || *judged_ != pipeline) judge();
+    options_->setPlan(plan());
+
+    if (!isJudged()) judge();
     problem_->say(verdict_);
     fix_->setVisible(legal_.has_value());
     if (!legal_) return;
@@ -148,19 +153,21 @@ void PipelineSection::showPlan()
     describe(*fix_, tr("Use %1").arg(what), tr("Changes the one number that keeps the schedule from being built."));
 }
 
+// A generator judges a request at once; a schedule written out has to be read, which takes as long as it is, and costs change nothing
+// in it.
+bool PipelineSection::isJudged() const
+{
+    if (!judged_) return false;
+    const engine::ScheduleFamily* family = engine::findFamily(plan().pipeline.schedule);
+    return family && family->plansByCosts ? *judged_ == plan() : judged_->pipeline == plan().pipeline;
+}
+
 void PipelineSection::judge()
 {
-    const engine::PipelineSpec& pipeline = plan().pipeline;
-    const engine::ScheduleRequest request = requestOf(pipeline);
-    // A generator judges a request at once; a schedule written out has to be read, which takes as long as it is.
-    engine::Expected<void> verdict = checkRequest(request);
-    if (pipeline.schedule == "custom") {
-        const engine::Expected<engine::Schedule> own = scheduleOf(plan());
-        verdict = own.ok() ? engine::Expected<void>{} : engine::Expected<void>{own.error()};
-    }
-    judged_ = pipeline;
-    verdict_ = verdict.ok() ? QString() : toQt(verdict.error().message);
-    legal_ = verdict.ok() ? std::nullopt : nearestLegal(request);
+    const engine::ScheduleVerdict verdict = judgeSchedule(plan());
+    judged_ = plan();
+    verdict_ = verdict.possible.ok() ? QString() : toQt(verdict.possible.error().message);
+    legal_ = verdict.nearest;
 }
 
 void PipelineSection::applyFix()

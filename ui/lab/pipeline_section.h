@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Schedule, ranks, chunks, micro-batches. A number that the schedule cannot take stays as it was typed; the reason stands
+// Schedule, ranks, chunks, micro-batches, and what only some schedules take (family_options.h). A number that the schedule cannot take stays as it was typed; the reason stands
 // below it, with a button for the nearest one that it can.
 #pragma once
 
 #include "ui/lab/lab_section.h"
-#include "engine/schedule/nearest_legal.h"
 
 #include <optional>
 
@@ -16,6 +15,7 @@ class QSpinBox;
 
 namespace stagecraft::ui {
 
+class FamilyOptions;
 class InlineNote;
 class ScheduleText;
 
@@ -38,6 +38,7 @@ protected:
 private:
     void offerSchedules();
     void takeText(const QString& text);
+    [[nodiscard]] bool isJudged() const;
     void judge();
     void applyFix();
 
@@ -50,9 +51,10 @@ private:
     QSpinBox* chunks_;
     QSpinBox* microbatches_;
     QSpinBox* slices_;
+    FamilyOptions* options_ = nullptr;
     InlineNote* problem_;
     QPushButton* fix_;
-    std::optional<engine::PipelineSpec> judged_; // what the verdict below is about
+    std::optional<engine::Plan> judged_;         // what the verdict below is about
     QString verdict_;                            // why the schedule is not possible; empty: it is
     std::optional<engine::LegalChange> legal_;
 };

@@ -133,7 +133,28 @@ Expected<double> parseJitter(std::string_view text)
     return fraction;
 }
 
-std::string showJitter(double fraction) { return fmt::format("{:.6g}%", fraction * 100); }
+std::string showJitter(double fraction) { return showShare(fraction); }
+
+Expected<double> parseShare(std::string_view text)
+{
+    text = trimmed(text, kLineBlanks);
+    const Expected<double> share = parseFraction(text);
+    if (share.ok() && !(share.value() >= 0 && share.value() <= 1)) return Error{fmt::format("a share of {} is not allowed; 0 % to 100 %", text)};
+    return share;
+}
+
+std::string showShare(double share) { return fmt::format("{:.6g}%", share * 100); }
+
+Expected<MaybeShare> parseMaybeShare(std::string_view text)
+{
+    text = trimmed(text, kLineBlanks);
+    if (text.empty() || text == "auto") return MaybeShare{};
+    const Expected<double> share = parseShare(text);
+    if (!share.ok()) return share.error();
+    return MaybeShare{share.value()};
+}
+
+std::string showMaybeShare(const MaybeShare& share) { return share ? showShare(*share) : "auto"; }
 
 Expected<std::uint64_t> parseSeed(std::string_view text)
 {

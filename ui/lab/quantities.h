@@ -42,6 +42,11 @@ traces::Expected<double> parsePositive(std::string_view text);
 std::string showNumber(double value);
 traces::Expected<double> parseJitter(std::string_view text); // "5%" up to 100 %
 std::string showJitter(double fraction);
+traces::Expected<double> parseShare(std::string_view text); // "50%" or "0.5", 0 % to 100 %
+std::string showShare(double share);
+using MaybeShare = std::optional<double>;
+traces::Expected<MaybeShare> parseMaybeShare(std::string_view text); // "", "auto": nullopt
+std::string showMaybeShare(const MaybeShare& share);
 // A whole number from 0 on.
 traces::Expected<std::uint64_t> parseSeed(std::string_view text);
 std::string showSeed(std::uint64_t seed);

@@ -24,13 +24,13 @@ class ValueEditBase : public QLineEdit {
 public:
     explicit ValueEditBase(QWidget* parent = nullptr);
     [[nodiscard]] const QString& complaint() const { return complaint_; }
+    virtual void restore() = 0; // shows the last value that could be read
 
 signals:
     void complained(const QString& why); // empty: it can be read again
 
 protected:
     virtual QString readText() = 0; // takes the text over; the complaint, or empty
-    virtual void restore() = 0;     // shows the last value that could be read
     void focusOutEvent(QFocusEvent* event) override;
     void keyPressEvent(QKeyEvent* event) override; // Escape restores
     void setComplaint(const QString& why);
@@ -65,6 +65,13 @@ public:
         restore();
     }
     [[nodiscard]] const T& value() const { return value_; }
+    void restore() override
+    {
+        const QString shown = QString::fromStdString(show_(value_));
+        if (shown != text()) setText(shown);
+        setModified(false);
+        setComplaint({});
+    }
 
 protected:
     QString readText() override
@@ -76,13 +83,6 @@ protected:
             if (edited) edited(value_);
         }
         return {};
-    }
-    void restore() override
-    {
-        const QString shown = QString::fromStdString(show_(value_));
-        if (shown != text()) setText(shown);
-        setModified(false);
-        setComplaint({});
     }
 
 private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // The lab's real controls, pressed as a user presses them.
-#include "ui/lab/lab_panel.h"
+#include "tests/ui/lab/lab_panel_fixture.h"
 
 #include "engine/plan/plan_json.h"
 #include "ui/lab/run_section.h"
@@ -30,40 +30,6 @@
 
 namespace stagecraft::ui {
 namespace {
-
-class LabPanelTest : public testing::Test {
-protected:
-    LabPanelTest()
-    {
-        open("hello");
-        panel.resize(320, 900);
-        panel.show();
-    }
-    void open(const char* preset) { document.startFrom(engine::presetPlan(preset).value()); }
-    template <class Widget>
-    Widget& the(const char* name)
-    {
-        auto* widget = panel.findChild<Widget*>(name);
-        if (!widget) throw std::runtime_error(name);
-        return *widget;
-    }
-    void type(const char* field, const char* text)
-    {
-        auto& edit = the<QLineEdit>(field);
-        edit.selectAll();
-        QTest::keyClicks(&edit, text);
-    }
-    void choose(const char* box, const char* data)
-    {
-        auto& combo = the<QComboBox>(box);
-        const int row = combo.findData(QString(data));
-        ASSERT_GE(row, 0) << data;
-        combo.setCurrentIndex(row);
-    }
-
-    PlanDocument document;
-    LabPanel panel{document};
-};
 
 TEST_F(LabPanelTest, EditsThePlanThroughItsControls)
 {

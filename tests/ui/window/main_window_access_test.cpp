@@ -16,6 +16,7 @@
 #include <QClipboard>
 #include <QComboBox>
 #include <QDockWidget>
+#include <QLabel>
 #include <QMenu>
 #include <QMenuBar>
 #include <QTabBar>
@@ -24,6 +25,7 @@
 
 #include <qcustomplot.h>
 
+#include <map>
 #include <set>
 
 namespace stagecraft::ui {
@@ -88,6 +90,22 @@ std::vector<QWidget*> interactiveIn(QWidget& window)
 }
 
 using engine::SessionState;
+
+// A key that two have goes to neither at once.
+TEST_F(MainWindowTest, GivesEachKeyWithAltToOneMenuOrField)
+{
+    std::map<QChar, QString> taken;
+    const auto take = [&](const QString& text) {
+        const qsizetype at = text.indexOf('&');
+        if (at < 0) return;
+        const auto [known, fresh] = taken.emplace(text.at(at + 1).toLower(), text);
+        EXPECT_TRUE(fresh) << text.toStdString() << " and " << known->second.toStdString();
+    };
+    for (const QAction* menu : window->menuBar()->actions()) take(menu->text());
+    for (const QLabel* label : window->findChildren<QLabel*>())
+        if (label->buddy()) take(label->text());
+    EXPECT_GT(taken.size(), 15U);
+}
 
 TEST_F(MainWindowTest, ShowsAllKeys)
 {
