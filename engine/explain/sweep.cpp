@@ -202,7 +202,23 @@ private:
         const bool takesTimes = quantity == SweepQuantity::Forward || quantity == SweepQuantity::Backward;
         if (takesTimes && costs.source != CostSource::Assumed)
             notes.emplace_back("The plan's times are set aside: forward and backward are assumed, equal on all ranks.");
+        addMachineNotes(notes);
         return notes;
+    }
+
+    // A curve that stays flat for want of another number of the plan.
+    void addMachineNotes(std::vector<std::string>& notes) const
+    {
+        const SweepQuantity quantity = request_.axis.quantity;
+        const MachineModel& machine = request_.plan.machine;
+        const bool oneNode = machine.ranksPerNode == 0 || machine.ranksPerNode >= request_.plan.pipeline.ranks;
+        if ((quantity == SweepQuantity::NodeLatency || quantity == SweepQuantity::NodeBandwidth) && oneNode)
+            notes.emplace_back("All ranks lie on one node, so that nothing goes between nodes; give the plan ranks per node.");
+        if (quantity == SweepQuantity::RanksPerNode && machine.between == Link{})
+            notes.emplace_back("The plan gives no latency or bandwidth between nodes: what goes between them takes no time.");
+        if (quantity == SweepQuantity::Replicas && machine.replica == Link{})
+            notes.emplace_back("The plan gives no latency or bandwidth between replicas: the sums of their gradients take no time.");
+        if (quantity == SweepQuantity::Replicas || machine.replicas > 1) notes.emplace_back("The throughput is that of one replica.");
     }
 
     const SweepRequest& request_;

@@ -20,7 +20,7 @@ namespace {
 using traces::Error;
 using traces::Expected;
 
-constexpr std::array<SweepQuantityInfo, 14> kQuantities{{
+constexpr std::array<SweepQuantityInfo, 19> kQuantities{{
     {SweepQuantity::Microbatches, "microbatches", "micro-batches m", SweepUnit::Count},
     {SweepQuantity::Ranks, "ranks", "ranks p", SweepUnit::Count},
     {SweepQuantity::Chunks, "chunks", "chunks per rank v", SweepUnit::Count},
@@ -35,6 +35,11 @@ constexpr std::array<SweepQuantityInfo, 14> kQuantities{{
     {SweepQuantity::ActivationBytes, "activation-bytes", "activation bytes of a micro-batch", SweepUnit::Size},
     {SweepQuantity::MemoryLimit, "memory-limit", "memory limit of a rank", SweepUnit::Size},
     {SweepQuantity::Jitter, "jitter", "jitter", SweepUnit::Share},
+    {SweepQuantity::Offload, "offload", "offloaded activations", SweepUnit::Share},
+    {SweepQuantity::RanksPerNode, "ranks-per-node", "ranks per node", SweepUnit::Count},
+    {SweepQuantity::NodeLatency, "node-latency", "latency between nodes", SweepUnit::Time},
+    {SweepQuantity::NodeBandwidth, "node-bandwidth", "bandwidth between nodes", SweepUnit::Rate},
+    {SweepQuantity::Replicas, "replicas", "replicas of the pipeline", SweepUnit::Count},
 }};
 
 constexpr double kMostCount = 20'000'000;

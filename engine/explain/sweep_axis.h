@@ -37,6 +37,11 @@ enum class SweepQuantity : std::uint8_t {
     ActivationBytes,
     MemoryLimit,
     Jitter,
+    Offload,
+    RanksPerNode,
+    NodeLatency,
+    NodeBandwidth,
+    Replicas,
 };
 
 enum class SweepUnit : std::uint8_t {

@@ -73,6 +73,11 @@ Expected<Plan> withValue(const SweepRequest& request, Plan plan, double value)
     case SweepQuantity::ActivationBytes: costs.activationBytes = std::llround(value); break;
     case SweepQuantity::MemoryLimit: plan.pipeline.memoryLimit = std::llround(value); break;
     case SweepQuantity::Jitter: costs.jitter = value; break;
+    case SweepQuantity::Offload: plan.pipeline.offload = value; break;
+    case SweepQuantity::RanksPerNode: plan.machine.ranksPerNode = whole; break;
+    case SweepQuantity::NodeLatency: plan.machine.between.latency = std::llround(value); break;
+    case SweepQuantity::NodeBandwidth: plan.machine.between.bytesPerSecond = value; break;
+    case SweepQuantity::Replicas: plan.machine.replicas = whole; break;
     }
     return plan;
 }

@@ -84,6 +84,18 @@ TEST(Sweep, DrawsItsCurves)
 }
 #endif
 
+TEST(Sweep, VariesTheMachine)
+{
+    const Json json = jsonOf({"sweep", "--over", "ranks-per-node=1,2,4", "--schedule", "gpipe", "--node-latency", "500us", "--json"});
+    EXPECT_EQ(json["quantity"], "ranks-per-node");
+    EXPECT_EQ(json["series"][0]["points"][0]["makespan_ns"], 36'000'000);
+    EXPECT_EQ(json["series"][0]["points"][1]["makespan_ns"], 34'000'000);
+    EXPECT_EQ(json["series"][0]["points"][2]["makespan_ns"], 33'000'000);
+    const Output flat = stagecraft({"sweep", "--over", "replicas=1..4*2"});
+    EXPECT_EQ(flat.exitCode, 0) << flat.err;
+    EXPECT_THAT(flat.out, HasSubstr("the sums of their gradients take no time"));
+}
+
 TEST(Sweep, RefusesWhatItCannotVary)
 {
     expectRefusal({"sweep"}, 2, "--over");

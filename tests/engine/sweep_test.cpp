@@ -108,6 +108,63 @@ TEST(Sweep, ShowsThatLatencyMakesOneFOneBSlowerThanGPipe)
     EXPECT_DOUBLE_EQ(sweep.series[1].points[1].forms.makespan->value, 41e6);
 }
 
+// GPipe's longest chain crosses each boundary twice, forward and back: 33 ms and twice the latency of each boundary between nodes.
+TEST(Sweep, VariesTheNodesAndTheWayBetweenThem)
+{
+    Plan plan = planOf(4, 8);
+    plan.machine.between.latency = 500'000;
+    const Sweep nodes = swept({.plan = plan, .schedules = {"gpipe"}, .axis = axis("ranks-per-node=1..4*2")});
+    EXPECT_THAT(valuesOf(nodes.series[0], &SweepPoint::value), ElementsAre(1, 2, 4));
+    EXPECT_EQ(nodes.series[0].points[0].makespan, 36'000'000);
+    EXPECT_EQ(nodes.series[0].points[1].makespan, 34'000'000);
+    EXPECT_EQ(nodes.series[0].points[2].makespan, 33'000'000);
+    EXPECT_TRUE(nodes.notes.empty());
+
+    plan.machine.ranksPerNode = 2;
+    const Sweep latency = swept({.plan = plan, .schedules = {"gpipe"}, .axis = axis("node-latency=0,1ms")});
+    EXPECT_EQ(latency.series[0].points[0].makespan, 33'000'000);
+    EXPECT_EQ(latency.series[0].points[1].makespan, 35'000'000);
+
+    plan.machine.between.latency = 0;
+    plan.costs.boundaryBytes = 1'000'000;
+    const Sweep bandwidth = swept({.plan = plan, .schedules = {"gpipe"}, .axis = axis("node-bandwidth=1GB/s,2GB/s")}); // 1 and 0.5 ms
+    EXPECT_EQ(bandwidth.series[0].points[0].makespan, 35'000'000);
+    EXPECT_EQ(bandwidth.series[0].points[1].makespan, 34'000'000);
+}
+
+// Behind the last backward one ring all-reduce: 2(D-1) latencies and 2(D-1)/D of the bytes.
+TEST(Sweep, VariesTheReplicas)
+{
+    Plan plan = planOf(4, 8);
+    plan.costs.source = CostSource::Measured;
+    plan.costs.measured.assign(4, {.forward = 1'000'000, .backward = 2'000'000, .inputGrad = 1'000'000, .weightGrad = 1'000'000,
+                                   .gradientBytes = 1'000'000});
+    plan.machine.replica = {.latency = 10'000, .bytesPerSecond = 1e9};
+    const Sweep sweep = swept({.plan = plan, .schedules = {"gpipe"}, .axis = axis("replicas=1,2,4")});
+    ASSERT_EQ(sweep.series[0].points.size(), 3U);
+    EXPECT_EQ(sweep.series[0].points[0].makespan, 33'000'000);
+    EXPECT_EQ(sweep.series[0].points[1].makespan, 33'000'000 + 20'000 + 1'000'000);
+    EXPECT_EQ(sweep.series[0].points[2].makespan, 33'000'000 + 60'000 + 1'500'000);
+    EXPECT_FALSE(sweep.series[0].points[2].forms.makespan) << "the formula knows of no replicas";
+    EXPECT_THAT(sweep.notes, ElementsAre("The throughput is that of one replica."));
+}
+
+// 1F1B holds min(p, m) micro-batches on its first rank; where all that wait go to the host, the one at work and the one on its way.
+TEST(Sweep, VariesWhatIsOffloaded)
+{
+    const Sweep sweep = swept({.plan = planOf(4, 8), .schedules = {"1f1b"}, .axis = axis("offload=0%,100%")});
+    EXPECT_EQ(sweep.series[0].points[0].peakActivations, 4);
+    EXPECT_EQ(sweep.series[0].points[1].peakActivations, 2);
+}
+
+TEST(Sweep, SaysWhyACurveOfTheMachineStaysFlat)
+{
+    const auto notes = [](const char* over) { return swept({.plan = planOf(4, 8), .schedules = {}, .axis = axis(over)}).notes; };
+    EXPECT_THAT(notes("node-latency=0,1ms"), ElementsAre(HasSubstr("All ranks lie on one node")));
+    EXPECT_THAT(notes("ranks-per-node=1,2"), ElementsAre(HasSubstr("no latency or bandwidth between nodes")));
+    EXPECT_THAT(notes("replicas=1,2"), ElementsAre(HasSubstr("no latency or bandwidth between replicas"), HasSubstr("one replica")));
+}
+
 TEST(Sweep, LeavesOutWhatAScheduleRefusesAndTakesChunksThatItAllows)
 {
     const Sweep sweep =

@@ -46,8 +46,13 @@ const char* firstValues(SweepQuantity quantity)
     case SweepQuantity::MicrobatchSize: return "1..64*2";
     case SweepQuantity::Forward:
     case SweepQuantity::Backward: return "0.5ms..4ms+0.5ms";
-    case SweepQuantity::Latency: return "0us..500us+50us";
-    case SweepQuantity::Bandwidth: return "1GB/s..64GB/s*2";
+    case SweepQuantity::Latency:
+    case SweepQuantity::NodeLatency: return "0us..500us+50us";
+    case SweepQuantity::RanksPerNode: return "1..8*2";
+    case SweepQuantity::Replicas: return "1..64*2";
+    case SweepQuantity::Offload: return "0%..100%+10%";
+    case SweepQuantity::Bandwidth:
+    case SweepQuantity::NodeBandwidth: return "1GB/s..64GB/s*2";
     case SweepQuantity::BoundaryBytes: return "1MiB..64MiB*2";
     case SweepQuantity::ActivationBytes:
     case SweepQuantity::MemoryLimit: return "1GiB..16GiB*2";

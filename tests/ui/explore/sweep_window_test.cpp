@@ -98,6 +98,23 @@ TEST_F(SweepWindowTest, OffersOnlyWhatTheQuantityTakesAndKeepsWhatWasTyped)
     EXPECT_EQ(the<QLineEdit>("sweepValues").text(), "3,5");
 }
 
+TEST_F(SweepWindowTest, VariesTheMachineFromTheValuesThatItOffers)
+{
+    engine::Plan plan = document.plan();
+    plan.machine.ranksPerNode = 2;
+    document.edit(plan, "ranks per node");
+    the<ScheduleList>("sweepSchedules").check({"gpipe"});
+    for (const engine::SweepQuantityInfo& info : engine::sweepQuantities()) {
+        choose(info.quantity);
+        EXPECT_TRUE(engine::parseSweepValues(info.quantity, the<QLineEdit>("sweepValues").text().toStdString()).ok()) << info.key;
+    }
+    choose(engine::SweepQuantity::NodeLatency);
+    ASSERT_TRUE(sweep());
+    const engine::SweepSeries& series = window.plot().sweep().series.front();
+    ASSERT_EQ(series.points.size(), 11U);
+    EXPECT_EQ(series.points.back().makespan, 34'000'000) << "33 ms and 500 us there and back over the one boundary between nodes";
+}
+
 // b* = sqrt(64·1.5/(3·3)) = 3.266 by hand: F+B = 3 ms, each of the two costs 0.75 ms beside, p = 4
 TEST_F(SweepWindowTest, ShowsTheBestMicrobatchSize)
 {
