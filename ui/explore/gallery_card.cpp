@@ -32,7 +32,7 @@ QString costsText(const engine::SurveyEntry& entry)
 {
     QString text = QObject::tr("%1 hand-offs").arg(entry.handOffs);
     if (entry.sentBytes > 0) text += QStringLiteral(" (%1)").arg(toQt(traces::formatSize(entry.sentBytes)));
-    if (entry.copies > 0) text += QObject::tr(" · %1 kept elsewhere").arg(entry.copies);
+    if (entry.copies > 0) text += QObject::tr(" · %1 moved away").arg(entry.copies);
     text += entry.weightCopies == 1 ? QObject::tr(" · 1 weight copy") : QObject::tr(" · %1 weight copies").arg(entry.weightCopies);
     return text;
 }

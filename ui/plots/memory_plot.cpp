@@ -107,9 +107,12 @@ MemoryPlot::MemoryPlot(TimelineScene& scene, QWidget* parent)
     peakText_->setPositionAlignment(Qt::AlignLeft | Qt::AlignBottom);
     peakText_->position->setTypeX(QCPItemPosition::ptAbsolute);
     peakText_->setTextAlignment(Qt::AlignLeft);
-    limitText_->setPositionAlignment(Qt::AlignLeft | Qt::AlignTop);
-    limitText_->setPadding(QMargins(kPeakPadding, 1, kPeakPadding, 1));
-    limitText_->position->setTypeX(QCPItemPosition::ptAxisRectRatio);
+    // left of the axis and its numbers: no curve comes there
+    limitText_->setPositionAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+    limitText_->setTextAlignment(Qt::AlignLeft);
+    limitText_->setPadding(QMargins(kPeakPadding, 1, 1, 1));
+    limitText_->position->setTypeX(QCPItemPosition::ptAbsolute);
+    limitText_->setClipToAxisRect(false);
     runsOutText_->setPositionAlignment(Qt::AlignLeft | Qt::AlignBottom);
     runsOutText_->setPadding(QMargins(kPeakPadding, 1, kPeakPadding, 2));
     runsOutText_->position->setTypeY(QCPItemPosition::ptAxisRectRatio);
@@ -149,6 +152,9 @@ void MemoryPlot::setTheme(const Theme& theme)
     peak_->setPen(QPen(theme_.text, 1.4));
     peak_->setBrush(theme_.base);
     peakText_->setColor(theme_.text);
+    QColor ground = theme_.base; // below a text that curves cross
+    ground.setAlphaF(0.75F);
+    runsOutText_->setBrush(ground);
     note_->setColor(theme_.mutedText);
     limit_->setPen(QPen(theme_.error, 1.4, Qt::DashLine));
     limitText_->setColor(theme_.error);
@@ -229,7 +235,7 @@ void MemoryPlot::rebuild()
     const std::vector<Rank>& ranks = composition_.ranks;
     chunks_ = source ? std::max(1, source->info.chunks) : 1;
     plot_->yAxis->setTicker(composition_.inFlight ? countTicker_ : byteTicker_);
-    plot_->yAxis->setLabel(composition_.inFlight ? tr("micro-batches in flight") : QString());
+    labelAxis();
     const bool chosen = rank_ && std::find(ranks.begin(), ranks.end(), *rank_) != ranks.end();
     if (chosen && !composition_.inFlight) {
         unsigned classes = 0;
@@ -265,6 +271,16 @@ void MemoryPlot::rebuild()
     if (composition_.other) addPredictions(chosen ? std::vector<Rank>{*rank_} : ranks, chosen && !composition_.inFlight);
     plot_->legend->setVisible(!curves_.empty());
     addData();
+}
+
+// The label runs along the axis: as much is said as there is height for.
+void MemoryPlot::labelAxis()
+{
+    QString label;
+    const QFontMetricsF metrics(plot_->yAxis->labelFont());
+    for (const QString& text : {tr("micro-batches in flight"), tr("in flight")})
+        if (composition_.inFlight && label.isEmpty() && metrics.horizontalAdvance(text) < height()) label = text;
+    plot_->yAxis->setLabel(label);
 }
 
 void MemoryPlot::addPredictions(const std::vector<Rank>& ranks, bool stacked)
@@ -467,6 +483,7 @@ void MemoryPlot::replot()
 void MemoryPlot::resizeEvent(QResizeEvent* event)
 {
     QWidget::resizeEvent(event);
+    labelAxis();
     placePeakText();
     placeCursor();
     wrapLegend();

@@ -86,6 +86,7 @@ private:
     void addCurve(std::unique_ptr<RankCurve> sum, const QString& name, const QPen& pen);
     void addPredictions(const std::vector<traces::Rank>& ranks, bool stacked);
     void showPredictions();
+    void labelAxis();
     void wrapLegend();
     [[nodiscard]] Composition compositionNow() const;
     [[nodiscard]] TimeMapping mapping() const;

@@ -67,7 +67,7 @@ void MemoryPlot::markLimit()
     if (!seen) return;
     limit_->point1->setCoords(0, static_cast<double>(limit));
     limit_->point2->setCoords(1, static_cast<double>(limit));
-    limitText_->setText(tr("limit %1").arg(sizeText(limit)));
+    limitText_->setText(tr("limit\n%1").arg(sizeText(limit)));
     limitText_->position->setCoords(0, static_cast<double>(limit));
     if (scene_.steps(scene_.reference()).all().size() > kMostSearchedSteps) return;
     const traces::MemoryPeak* first = nullptr;

@@ -142,17 +142,14 @@ void LaneCanvas::roundCorners(const LanePicture& picture, QRgb ground)
     }
 }
 
-void LaneCanvas::hatch(const LanePicture& picture, QRgb ground)
+void LaneCanvas::hatch(const LanePicture& picture)
 {
     const int period = std::max(4, static_cast<int>(std::lround(kHatchPeriod * ratio_)));
     const QRgb stroke = theme_.hatch.rgb();
-    std::vector<QRgb> pattern(static_cast<std::size_t>(period), ground);
-    const double thickness = 2.0 * ratio_; // along x
-    for (int i = 0; i < period; ++i) {
-        const double share = std::clamp(std::min(i + 1.0, thickness) - i, 0.0, 1.0);
-        pattern[static_cast<std::size_t>(i)] = blend(ground, stroke, share);
-    }
-    pattern.back() = blend(ground, stroke, 0.5);
+    std::vector<double> shares(static_cast<std::size_t>(period), 0); // of the stroke, along x
+    const double thickness = 2.0 * ratio_;
+    for (int i = 0; i < period; ++i) shares[static_cast<std::size_t>(i)] = std::clamp(std::min(i + 1.0, thickness) - i, 0.0, 1.0);
+    shares.back() = 0.5;
     const int top = std::max(0, static_cast<int>(std::lround(picture.top)));
     const int bottom = std::min(image_.height(), static_cast<int>(std::lround(picture.top + picture.height)));
     for (const Bubble& bubble : *picture.bubbles) {
@@ -160,7 +157,10 @@ void LaneCanvas::hatch(const LanePicture& picture, QRgb ground)
         const int right = std::min(image_.width(), static_cast<int>(std::floor(bubble.right)));
         for (int y = top; y < bottom; ++y) {
             QRgb* pixels = line(y);
-            for (int x = left; x < right; ++x) pixels[x] = pattern[static_cast<std::size_t>((x + upper_ + y) % period)];
+            // over what is there: a rank may stand in a receipt while it idles
+            for (int x = left; x < right; ++x)
+                if (const double share = shares[static_cast<std::size_t>((x + upper_ + y) % period)]; share > 0)
+                    pixels[x] = blend(pixels[x], stroke, share);
         }
     }
 }
@@ -211,13 +211,14 @@ void LaneCanvas::labelBubbles(const LanePicture& picture, QRgb ground)
     bubbleMasks_.setFont(font_, size);
     const int padding = static_cast<int>(std::lround(5 * ratio_));
     for (const Bubble& bubble : *picture.bubbles) {
-        const double room = bubble.right - bubble.left - 4 * padding;
+        const Stretch free = freePart(bubble, picture.sweep->blocks());
+        const double room = free.right - free.left - 4 * padding;
         if (room < 3 * size) continue;
         const QString duration = durationText(bubble.gap->span.length());
         const LabelMask* mask = &bubbleMasks_.text(causeText(*bubble.gap) + QStringLiteral(" \u00b7 ") + duration);
         if (mask->width > room) mask = &bubbleMasks_.text(duration);
         if (mask->width > room) continue;
-        const int x = static_cast<int>(std::lround((bubble.left + bubble.right - mask->width) / 2));
+        const int x = static_cast<int>(std::lround((free.left + free.right - mask->width) / 2));
         const int y = static_cast<int>(std::lround(picture.top + (picture.height - mask->height) / 2));
         for (int row = std::max(0, y); row < std::min(image_.height(), y + mask->height); ++row) {
             QRgb* pixels = line(row);
@@ -266,7 +267,7 @@ void LaneCanvas::paint(const LanePicture& picture)
     fillGround(top);
     for (int y = top; y < bottom; ++y) std::memcpy(line(y), row_.data(), row_.size() * sizeof(QRgb));
     filled_ = bottom;
-    hatch(picture, ground);
+    hatch(picture);
     if (!picture.sub) {
         roundCorners(picture, ground);
         labelBubbles(picture, ground);

@@ -39,7 +39,7 @@ private:
     const Corner& corner(double radius);
     static void compose(std::vector<QRgb>& row, const LaneSweep& sweep, const LaneStyle& style, double ratio);
     void roundCorners(const LanePicture& picture, QRgb ground);
-    void hatch(const LanePicture& picture, QRgb ground);
+    void hatch(const LanePicture& picture);
     void label(const LanePicture& picture);
     void labelBubbles(const LanePicture& picture, QRgb ground);
     void outlineGhost(const LanePicture& picture);

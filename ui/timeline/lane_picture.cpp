@@ -1,9 +1,27 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/timeline/lane_picture.h"
 
+#include <algorithm>
+
 namespace stagecraft::ui {
 
 using traces::GapCause;
+
+Stretch freePart(const Bubble& bubble, const std::vector<SweepBlock>& blocks)
+{
+    Stretch widest{bubble.left, bubble.left};
+    double from = bubble.left;
+    const auto upTo = [&](double to) {
+        if (to - from > widest.right - widest.left) widest = {from, to};
+    };
+    auto block = std::ranges::lower_bound(blocks, bubble.left, {}, &SweepBlock::right);
+    for (; block != blocks.end() && block->left < bubble.right; ++block) {
+        upTo(std::min(block->left, bubble.right));
+        from = std::max(from, block->right);
+    }
+    upTo(bubble.right);
+    return widest;
+}
 
 QString causeText(GapCause cause, traces::Stage stage)
 {

@@ -32,6 +32,14 @@ struct LanePicture {
     bool sub = false;                 // a thin lane: no labels, quieter ground
 };
 
+// The widest part of a bubble in which no block is drawn, for its text; empty where there is none. A rank that idles may stand in a
+// receipt, which is a block of its own. Blocks lie in the order of time.
+struct Stretch {
+    double left = 0;
+    double right = 0;
+};
+Stretch freePart(const Bubble& bubble, const std::vector<SweepBlock>& blocks);
+
 inline constexpr double kBubblePixels = 6; // narrower gaps are plain ground
 
 // "waiting for stage 1"

@@ -59,13 +59,18 @@ void LaneShapes::fillColumns(const LanePicture& picture, const QRectF& row, cons
     }
 }
 
-void LaneShapes::hatch(const Bubble& bubble, const QRectF& row, const QColor& ground)
+void LaneShapes::hatch(const Bubble& bubble, const QRectF& row)
 {
     const QRectF box(area_.left() + bubble.left, row.top(), bubble.right - bubble.left, row.height());
     painter_.setPen(QPen(theme_.hatch, kHatchPen));
     for (const QLineF& line : hatchOf(box)) painter_.drawLine(line);
+}
 
+void LaneShapes::labelBubble(const Bubble& bubble, const LanePicture& picture, const QRectF& row, const QColor& ground)
+{
     if (row.height() < 18) return;
+    const Stretch free = freePart(bubble, picture.sweep->blocks());
+    const QRectF box(area_.left() + free.left, row.top(), free.right - free.left, row.height());
     painter_.setFont(sizedFont(font_, 11));
     const QFontMetricsF metrics(painter_.font());
     const QString duration = durationText(bubble.gap->span.length());
@@ -79,19 +84,29 @@ void LaneShapes::hatch(const Bubble& bubble, const QRectF& row, const QColor& gr
     }
 }
 
-void LaneShapes::block(const SweepBlock& block, const LanePicture& picture, const QRectF& row)
+QRectF LaneShapes::boxOf(const SweepBlock& block, const QRectF& row) const
 {
     const double spare = block.right - block.left - LaneSweep::kBlockPixels;
     const double right = block.right - std::clamp(spare / 3, 0.0, 1.0);
-    const QRectF box = QRectF(area_.left() + block.left, row.top(), right - block.left, row.height()) & area_;
+    return QRectF(area_.left() + block.left, row.top(), right - block.left, row.height()) & area_;
+}
+
+void LaneShapes::block(const SweepBlock& block, const LanePicture& picture, const QRectF& row)
+{
+    const QRectF box = boxOf(block, row);
     if (box.isEmpty()) return;
     const QColor colour(picture.style->colour(block.colour));
     const double radius = picture.sub ? 0 : std::min({3.0, box.width() / 3, box.height() / 3});
     painter_.setPen(Qt::NoPen);
     painter_.setBrush(colour);
     painter_.drawRoundedRect(box, radius, radius);
+}
+
+void LaneShapes::labelBlock(const SweepBlock& block, const LanePicture& picture, const QRectF& row)
+{
+    const QRectF box = boxOf(block, row);
     const double size = std::min(12.0, row.height() * 0.66);
-    if (picture.sub || size < 8) return;
+    if (box.isEmpty() || picture.sub || size < 8) return;
 
     painter_.setFont(sizedFont(font_, size));
     painter_.setPen(QColor(picture.style->ink(block.colour)));
@@ -114,9 +129,11 @@ void LaneShapes::paint(const LanePicture& picture)
     const QColor gridColour = mixed(ground, theme_.line, 0.55);
     for (const int column : grid_)
         if (column >= 0 && column < area_.width()) painter_.fillRect(QRectF(area_.left() + column, row.top(), 1, row.height()), gridColour);
-    for (const Bubble& bubble : *picture.bubbles) hatch(bubble, row, ground);
     fillColumns(picture, row, ground);
     for (const SweepBlock& one : picture.sweep->blocks()) block(one, picture, row);
+    for (const Bubble& bubble : *picture.bubbles) hatch(bubble, row); // over the receipts in which a rank idles
+    for (const Bubble& bubble : *picture.bubbles) labelBubble(bubble, picture, row, ground);
+    for (const SweepBlock& one : picture.sweep->blocks()) labelBlock(one, picture, row);
     if (!picture.ghost) return;
     QColor outline = theme_.ghost;
     outline.setAlphaF(0.72F);

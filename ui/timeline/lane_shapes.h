@@ -25,8 +25,11 @@ public:
 
 private:
     void fillColumns(const LanePicture& picture, const QRectF& row, const QColor& ground);
-    void hatch(const Bubble& bubble, const QRectF& row, const QColor& ground);
+    void hatch(const Bubble& bubble, const QRectF& row);
+    void labelBubble(const Bubble& bubble, const LanePicture& picture, const QRectF& row, const QColor& ground);
+    [[nodiscard]] QRectF boxOf(const SweepBlock& block, const QRectF& row) const; // as far as it is in sight
     void block(const SweepBlock& block, const LanePicture& picture, const QRectF& row);
+    void labelBlock(const SweepBlock& block, const LanePicture& picture, const QRectF& row);
 
     QPainter& painter_;
     QRectF area_;

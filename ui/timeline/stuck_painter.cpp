@@ -7,7 +7,6 @@
 #include <QPainter>
 
 #include <algorithm>
-#include <map>
 
 namespace stagecraft::ui {
 namespace {
@@ -27,18 +26,7 @@ public:
     {
         const std::vector<StuckRank>& stuck = scene.sources()[static_cast<std::size_t>(source)].stuck;
         if (stuck.empty() || scene.segments(source).empty()) return;
-        const traces::Trace& trace = scene.trace(source);
-        const traces::TimeNs shift = scene.segments(source).front().shift;
-        std::map<traces::Rank, QRectF> boxes;
-        for (const StuckRank& rank : stuck) {
-            const auto lane = trace.findLane(rank.rank, traces::LaneKind::Compute);
-            const Row* row = lane ? layout.rowOf(source, *lane) : nullptr;
-            if (!row) continue;
-            const double left = areas_.map.x(trace.lane(*lane).lastEnd() + shift) + 3;
-            const double height = std::min(row->height, metrics_.height() + 8);
-            boxes[rank.rank] = QRectF(left, areas_.lanes.top() + row->y - areas_.scroll + (row->height - height) / 2,
-                                      metrics_.horizontalAdvance(rank.text) + 2 * kPadding, height);
-        }
+        const std::map<traces::Rank, QRectF> boxes = stuckBoxes(scene, layout, areas_, font_, source);
         double right = 0;
         for (const auto& [rank, box] : boxes) right = std::max(right, box.right());
         double track = std::min(right, areas_.lanes.right() - kTrack * static_cast<double>(boxes.size()) - kHead);
@@ -91,6 +79,29 @@ private:
 };
 
 } // namespace
+
+std::map<traces::Rank, QRectF> stuckBoxes(const TimelineScene& scene, const LaneLayout& layout, const ArrowAreas& areas, const QFont& font,
+                                          int source)
+{
+    const QFontMetricsF metrics(font);
+    const traces::Trace& trace = scene.trace(source);
+    const traces::TimeNs shift = scene.segments(source).front().shift;
+    const std::vector<StuckRank>& stuck = scene.sources()[static_cast<std::size_t>(source)].stuck;
+    const double most = areas.lanes.right() - kTrack * static_cast<double>(stuck.size()) - 2 * kHead;
+    std::map<traces::Rank, QRectF> boxes;
+    for (const StuckRank& rank : stuck) {
+        const auto lane = trace.findLane(rank.rank, traces::LaneKind::Compute);
+        const Row* row = lane ? layout.rowOf(source, *lane) : nullptr;
+        if (!row) continue;
+        const double width = metrics.horizontalAdvance(rank.text) + 2 * kPadding;
+        double left = areas.map.x(trace.lane(*lane).lastEnd() + shift) + 3;
+        // what is scrolled out of sight stays there
+        if (left >= areas.lanes.left() && left <= areas.lanes.right()) left = std::max(areas.lanes.left(), std::min(left, most - width));
+        const double height = std::min(row->height, metrics.height() + 8);
+        boxes[rank.rank] = QRectF(left, areas.lanes.top() + row->y - areas.scroll + (row->height - height) / 2, width, height);
+    }
+    return boxes;
+}
 
 void paintStuck(QPainter& painter, const TimelineScene& scene, const LaneLayout& layout, const ArrowAreas& areas, const Theme& theme,
                 const QFont& font)

@@ -26,6 +26,13 @@ void setTextIfOther(QLabel& label, const QString& text)
     if (label.text() != text) label.setText(text);
 }
 
+// A long formula breaks behind an operator rather than widen the panel: at spaces without a width.
+QString breakable(QString formula)
+{
+    for (const QChar operation : {QChar('+'), QChar('/'), QChar(0x00B7)}) formula.replace(operation, QString(operation) + QChar(0x200B));
+    return formula;
+}
+
 } // namespace
 
 QString spokenFigure(const FigureRow& row, const QString& simulatedHead, const QString& otherHead)
@@ -51,7 +58,7 @@ FigureGrid::FigureGrid(QWidget* parent)
     grid_->setColumnStretch(0, 1);
     auto* formulaHead = newText(Qt::AlignRight, "hint");
     formulaHead->setText(tr("formula,\nequal stages"));
-    formulaHead->setToolTip(tr("What theory says of the simulated plan, if all its stages took the same time and transfers none."));
+    formulaHead->setToolTip(tr("What theory says of the simulated plan, if all its stages took the same time."));
     grid_->addWidget(formulaHead, 0, 1);
     grid_->addWidget(simulatedHead_, 0, 2);
     grid_->addWidget(otherHead_, 0, 3);
@@ -75,6 +82,7 @@ FigureGrid::Line FigureGrid::newLine(int row)
 {
     Line line{newText(Qt::AlignLeft, "figure"), newText(Qt::AlignRight, "hint"), newText(Qt::AlignRight), newText(Qt::AlignRight),
               newText(Qt::AlignLeft, "small")};
+    line.formula->setWordWrap(true);
     line.name->setFocusPolicy(Qt::ClickFocus);
     line.name->installEventFilter(this);
     grid_->addWidget(line.name, row, 0);
@@ -101,7 +109,7 @@ void FigureGrid::setRows(const std::vector<FigureRow>& rows)
         setTextIfOther(*line.byFormula, row.byFormula);
         setTextIfOther(*line.simulated, row.simulated);
         setTextIfOther(*line.other, row.other);
-        setTextIfOther(*line.formula, row.formula);
+        setTextIfOther(*line.formula, breakable(row.formula));
         for (QLabel* label : {line.name, line.byFormula, line.simulated, line.other, line.formula}) label->setToolTip(row.tip);
         line.name->setAccessibleDescription(row.tip);
     }

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace stagecraft::ui {
 namespace {
@@ -348,15 +349,49 @@ TEST_F(Memory, TellsWhatMakesUpThePeak)
         << saidIn(memory_.plot()).join(" | ").toStdString();
 }
 
+// Neither a curve nor a number of the axis comes where the limit is told.
+TEST_F(Memory, TellsTheLimitBesideTheAxis)
+{
+    const auto trace = twoRanks();
+    trace->info.memoryLimit = 150;
+    scene_.setSources({{trace}});
+    QCustomPlot& plot = memory_.plot();
+    plot.replot(QCustomPlot::rpImmediateRefresh);
+    const QCPItemText* limit = nullptr;
+    for (int i = 0; i < plot.itemCount(); ++i)
+        if (const auto* text = qobject_cast<QCPItemText*>(plot.item(i)); text && text->text().startsWith("limit")) limit = text;
+    ASSERT_NE(limit, nullptr);
+    double widest = 0;
+    for (const QString& number : plot.yAxis->tickVectorLabels())
+        widest = std::max(widest, QFontMetricsF(plot.yAxis->tickLabelFont()).horizontalAdvance(number));
+    EXPECT_GE(limit->left->pixelPosition().x(), 0);
+    EXPECT_LT(limit->right->pixelPosition().x(), plot.axisRect()->left() - plot.yAxis->tickLabelPadding() - widest);
+    EXPECT_NEAR(limit->left->pixelPosition().y(), plot.yAxis->coordToPixel(150), 1);
+}
+
+TEST_F(Memory, SaysNoMoreAlongItsAxisThanThereIsHeightFor)
+{
+    const auto trace = std::make_shared<traces::Trace>();
+    const traces::LaneId lane = trace->addLane({Rank{0}, traces::LaneKind::Compute, 0, "rank 0"});
+    trace->append(lane, {0, kMs, traces::makeAction(traces::ActionKind::Forward, traces::Stage{0}, traces::MicroBatch{0}), traces::Step{0}, {}});
+    scene_.setSources({{trace}});
+    const QFontMetricsF metrics(memory_.plot().yAxis->labelFont());
+    for (const auto& [height, label] : {std::pair(300, "micro-batches in flight"), std::pair(110, "in flight")}) {
+        memory_.resize(1000, height);
+        EXPECT_EQ(memory_.plot().yAxis->label(), label);
+        EXPECT_LT(metrics.horizontalAdvance(memory_.plot().yAxis->label()), height);
+    }
+}
+
 TEST_F(Memory, MarksTheLimitAndWhereItIsBroken)
 {
     const auto trace = twoRanks();
     trace->info.memoryLimit = 150;
     scene_.setSources({{trace}});
-    EXPECT_TRUE(saidIn(memory_.plot()).contains("limit 150 B"));
+    EXPECT_TRUE(saidIn(memory_.plot()).contains("limit\n150 B"));
     EXPECT_TRUE(saidIn(memory_.plot()).contains("rank 0 runs out at 1 ms")) << saidIn(memory_.plot()).join(" | ").toStdString();
     memory_.setRank(Rank{1});
-    EXPECT_TRUE(saidIn(memory_.plot()).contains("limit 150 B")) << "it has room left";
+    EXPECT_TRUE(saidIn(memory_.plot()).contains("limit\n150 B")) << "it has room left";
     EXPECT_FALSE(saidIn(memory_.plot()).join(" ").contains("runs out"));
 
     const auto roomy = twoRanks();

@@ -2,6 +2,8 @@
 #include "engine/schedule/schedule.h"
 #include "engine/simulate/simulate.h"
 #include "tests/ui/support/traces.h"
+#include "ui/timeline/lane_picture.h"
+#include "ui/timeline/stuck_painter.h"
 #include "ui/timeline/timeline_painter.h"
 
 #include <QApplication>
@@ -9,6 +11,8 @@
 #include <QPainter>
 
 #include <gtest/gtest.h>
+
+#include <utility>
 
 namespace stagecraft::ui {
 namespace {
@@ -240,6 +244,61 @@ TEST_P(Painting, MarksWhoWaitsForWhomForEver)
     scene_.setSources({{twoRanks()}});
     paint();
     EXPECT_EQ(inkFrom(7.02, LaneId{1}), 0);
+}
+
+TEST_P(Painting, ShowsWhoWaitsForEverWholeWhereThereIsRoom)
+{
+    TraceSource source{twoRanks()};
+    const QString text = QStringLiteral("1SEND_B0 waits for 0RECV_B0, which waits for itself");
+    source.stuck = {{traces::Rank{0}, text, traces::Rank{1}}, {traces::Rank{1}, text, traces::Rank{0}}};
+    scene_.setSources({source});
+    paint();
+    const QRectF lanes = painter_.lanesRect(view_.area);
+    const auto boxes = stuckBoxes(scene_, layout_, {lanes, 0, TimeMapping(view_.range, lanes.left(), lanes.width())}, QApplication::font(), 0);
+    ASSERT_EQ(boxes.size(), 2U);
+    for (const auto& [rank, box] : boxes) {
+        EXPECT_GT(box.width(), QFontMetricsF(QApplication::font()).horizontalAdvance(text));
+        EXPECT_GE(box.left(), lanes.left());
+        EXPECT_LT(box.right(), lanes.right());
+    }
+}
+
+// Rank 1 stands in a receipt until its first forward: it idles all the same.
+TEST_P(Painting, ShowsTheReceiptInWhichARankIdles)
+{
+    using namespace traces;
+    auto trace = std::make_shared<Trace>();
+    const LaneId zero = trace->addLane({Rank{0}, LaneKind::Compute, 0, "rank 0"});
+    const LaneId one = trace->addLane({Rank{1}, LaneKind::Compute, 0, "rank 1"});
+    trace->append(zero, {0, 9 * kMs, makeAction(ActionKind::Forward, Stage{0}, MicroBatch{0}), Step{0}, {}});
+    trace->append(one, {0, kMs, makeAction(ActionKind::Forward, Stage{1}, MicroBatch{0}), Step{0}, {}});
+    trace->append(one, {2 * kMs, 5 * kMs, makeAction(ActionKind::RecvForward, Stage{1}, MicroBatch{1}), Step{0}, {}});
+    trace->append(one, {5 * kMs, 6 * kMs, makeAction(ActionKind::Forward, Stage{1}, MicroBatch{1}), Step{0}, {}});
+    trace->addStep({.step = Step{0}, .span = {0, 9 * kMs}, .loss = {}});
+    scene_.setSources({{trace}});
+    paint();
+    bool receipt = false;
+    bool stroke = false;
+    for (double ms = 2.2; ms < 3; ms += 0.01) {
+        receipt |= at(ms, 0, one) == block(PaintClass::Transfer);
+        stroke |= at(ms, 0, one) == theme_.hatch;
+    }
+    EXPECT_TRUE(receipt);
+    EXPECT_TRUE(stroke);
+}
+
+TEST(Bubble, HasItsTextWhereNoBlockIs)
+{
+    const Bubble bubble{.left = 100, .right = 300, .gap = nullptr};
+    const auto free = [&](const std::vector<SweepBlock>& blocks) {
+        const Stretch part = freePart(bubble, blocks);
+        return std::pair(part.left, part.right);
+    };
+    EXPECT_EQ(free({{.left = 0, .right = 100}, {.left = 300, .right = 400}}), std::pair(100.0, 300.0));
+    EXPECT_EQ(free({{.left = 100, .right = 180}, {.left = 290, .right = 300}}), std::pair(180.0, 290.0));
+    EXPECT_EQ(free({{.left = 150, .right = 160}, {.left = 200, .right = 400}}), std::pair(100.0, 150.0));
+    const auto [left, right] = free({{.left = 50, .right = 350}});
+    EXPECT_EQ(right - left, 0);
 }
 
 TEST_P(Painting, FollowsTheScrollPosition)

@@ -19,6 +19,8 @@
 #include <QTableView>
 #include <QToolButton>
 
+#include <algorithm>
+
 namespace stagecraft::ui {
 namespace {
 
@@ -41,6 +43,23 @@ TEST_F(MainWindowTest, PutsThePanelsOnTheRightIntoTabsOnANarrowScreen)
     window->resize(1280, 800);
     QCoreApplication::processEvents();
     EXPECT_TRUE(tabbed());
+}
+
+// A formula of many terms takes a second line instead.
+TEST_F(MainWindowTest, LeavesTheTimelineItsWidthHoweverLongAFormulaIs)
+{
+    window->resize(1280, 800);
+    openPlan("imbalanced", "hops");
+    engine::Plan plan = window->workbench().document().plan();
+    plan.costs.stageScale.clear();
+    plan.costs.latency = 100'000; // 1F1B's makespan has a term for hops
+    window->workbench().document().edit(plan, "latency");
+    const auto& simulation = window->workbench().simulation();
+    ASSERT_TRUE(QTest::qWaitFor([&] { return !simulation.busy() && simulation.simulation().costs.transfer > 0; }));
+    QCoreApplication::processEvents();
+    const std::vector<FigureRow>& rows = window->figures().rows();
+    ASSERT_TRUE(std::any_of(rows.begin(), rows.end(), [](const FigureRow& row) { return row.formula.size() > 60; }));
+    EXPECT_LE(the<QDockWidget>("figuresDock").width(), 380);
 }
 
 // Half of a small screen is the timeline's; the panels share the rest, each whole.
