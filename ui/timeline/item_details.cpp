@@ -56,6 +56,10 @@ ItemDetails sliceDetails(const TimelineScene& scene, const TimelineItem& item)
     }
     details.lines.emplace_back(tr("Step"), QString::number(slice.step.value));
     addTimes(details, {slice.begin, slice.end}, stepBegin(scene, item.source, slice.step));
+    if (const auto& known = scene.insight(item.source, slice.step).slack)
+        if (const std::optional<traces::TimeNs> slack = known->of(item.slice))
+            details.lines.emplace_back(tr("Slack"), *slack > 0 ? tr("%1 later, and the step is no longer").arg(toQt(formatDuration(*slack)))
+                                                               : tr("none: a delay makes the step longer"));
     const std::vector<traces::Edge> into = trace.edgesInto(item.slice);
     for (const traces::Edge& edge : into) {
         const traces::TimeNs made = trace.slice(edge.from).end;

@@ -11,6 +11,7 @@ using traces::Trace;
 
 namespace {
 
+constexpr std::size_t kMostSlackSlices = 2'000'000; // a number is kept for each
 constexpr std::size_t kMostWanted = 32; // older ones are asked for again, if they are still to be seen
 
 // Whether a rank drains is known only when the step is over; until then its idle end is merely the newest moment.
@@ -29,6 +30,9 @@ StepInsight insightOf(const Trace& trace, const traces::StepIndex& index, const 
         insight.path = std::move(path).value();
     insight.peaks = traces::memoryPeaks(trace, index, place.step);
     insight.steady = traces::steadyState(trace, index, place.step);
+    if (trace.sliceCount() > kMostSlackSlices) return insight;
+    if (traces::Expected<traces::StepSlack> slack = traces::slackOf(trace, index, place.step); slack.ok())
+        insight.slack = std::move(slack).value();
     return insight;
 }
 

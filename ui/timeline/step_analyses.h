@@ -17,6 +17,7 @@
 
 #include "traces/analysis/critical_path.h"
 #include "traces/analysis/memory_peaks.h"
+#include "traces/analysis/slack.h"
 #include "traces/analysis/steady_state.h"
 #include "traces/analysis/step_index.h"
 
@@ -34,6 +35,7 @@ struct StepInsight {
     std::optional<traces::CriticalPath> path;
     std::vector<traces::MemoryPeak> peaks; // by rank
     std::optional<traces::SteadyState> steady;
+    std::optional<traces::StepSlack> slack; // not of very long steps
 };
 
 class StepAnalyses : public QObject {

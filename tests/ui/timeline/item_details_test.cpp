@@ -45,6 +45,18 @@ TEST_F(ItemDetailsTest, TellABlocksTimesAndWhatItNeeds)
     EXPECT_EQ(valueOf(details, "Needs"), "0F0 on rank 0, on the way for 100 µs");
 }
 
+// 1F1B of two micro-batches on two ranks with hops of 100 µs: 0F1 is done at 2 ms and there at 2.1, 1F1 waits for 1B0 until 4.1.
+TEST_F(ItemDetailsTest, TellHowFarABlockMayBeDelayed)
+{
+    const traces::LaneId lane = *simulation.trace->findLane(traces::Rank{0}, traces::LaneKind::Compute);
+    TimelineItem item;
+    item.kind = TimelineItem::Kind::Slice;
+    item.slice = {lane, 0};
+    EXPECT_EQ(valueOf(detailsOf(scene, item), "Slack"), "none: a delay makes the step longer");
+    item.slice = {lane, 1};
+    EXPECT_EQ(valueOf(detailsOf(scene, item), "Slack"), "2 ms later, and the step is no longer");
+}
+
 TEST_F(ItemDetailsTest, TellTheCauseOfABubble)
 {
     const auto gaps = scene.gaps(0, traces::Step{0}).of(traces::Rank{1});
