@@ -5,12 +5,8 @@
 #include "ui/plots/memory_curve.h"
 #include "ui/plots/tickers.h"
 #include "ui/theme/contrast.h"
-#include "ui/timeline/time_ticks.h"
 
-#include <QEvent>
-#include <QMouseEvent>
 #include <QVBoxLayout>
-#include <QWheelEvent>
 #include <qcustomplot.h>
 
 #include <algorithm>
@@ -25,13 +21,10 @@ using traces::Rank;
 using traces::TimeNs;
 
 constexpr int kMostLegendRanks = 8;
-constexpr int kMostPredictedRanks = 8;
 constexpr int kLegendMargin = 30; // its frame, and its distance from the axes
 constexpr std::size_t kMostCountedSlices = 2'000'000; // more take longer than one waits, and more memory than their lanes
-constexpr int kPeakPadding = 6;
 constexpr double kHeadRoom = 1.7; // of the peak: room for its two lines of text and the legend
 constexpr double kNearLimit = 2.5; // times the highest curve
-constexpr int kTwoLines = 160; // height from which the peak's text may have two lines beside the legend
 
 // From the ground up: what stays at the bottom, what comes and goes on top.
 constexpr std::array<MemoryClass, traces::kMemoryClassCount> kStack{
@@ -283,22 +276,6 @@ void MemoryPlot::labelAxis()
     plot_->yAxis->setLabel(label);
 }
 
-void MemoryPlot::addPredictions(const std::vector<Rank>& ranks, bool stacked)
-{
-    if (composition_.otherInFlight != composition_.inFlight) return; // bytes are not set beside micro-batches
-    // Dashed lines in the ranks' own colours; of many ranks, two lines each could not be told apart.
-    if (ranks.size() > kMostPredictedRanks) return;
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-        QCPGraph* graph = plot_->addGraph();
-        QPen pen = stacked || i >= curves_.size() ? QPen(theme_.text, 1.4) : curves_[i].graph->pen();
-        pen.setStyle(Qt::DashLine);
-        graph->setPen(pen);
-        graph->setLineStyle(QCPGraph::lsStepLeft);
-        if (i > 0) graph->removeFromLegend(); // one stands for all
-        predictions_.push_back({totalOf(ranks[i]), graph});
-    }
-}
-
 // What the legend takes is kept within the axes: as many entries in a line as there is room for.
 void MemoryPlot::wrapLegend()
 {
@@ -325,44 +302,6 @@ void MemoryPlot::addReferenceData(Curve& curve)
     const TimeNs end = trace()->extent().end;
     if (!points.empty() && points.back().time < end)
         data->add(QCPGraphData(static_cast<double>(end + shift()), static_cast<double>(points.back().value) * unit()));
-}
-
-// The part in sight, as far as its lines can still be told from each other.
-void MemoryPlot::showPredictions()
-{
-    if (predictions_.empty()) return;
-    const int other = scene_.reference() == 0 ? 1 : 0;
-    const TimeRange& range = scene_.axis().range();
-    std::vector<Segment> seen;
-    for (const Segment& segment : scene_.segments(other))
-        if (segment.shown().end >= range.first() && segment.shown().begin <= range.last()) seen.push_back(segment);
-    bool drawn = true;
-    for (Prediction& prediction : predictions_) {
-        prediction.total->update(scene_.trace(other));
-        const std::vector<RankPoint>& points = prediction.total->points();
-        QVector<double> keys;
-        QVector<double> values;
-        for (const Segment& segment : seen) {
-            const auto add = [&](TimeNs t, std::int64_t value) {
-                keys << static_cast<double>(t + segment.shift);
-                values << static_cast<double>(value) * unit();
-            };
-            add(segment.span.begin, prediction.total->at(segment.span.begin));
-            const auto first = std::upper_bound(points.begin(), points.end(), segment.span.begin, [](TimeNs t, const RankPoint& p) { return t < p.time; });
-            for (auto point = first; point != points.end() && point->time < segment.span.end; ++point) {
-                add(point->time, point->value);
-                if (keys.size() > static_cast<qsizetype>(kMostPredictionPoints)) break;
-            }
-            if (keys.size() > static_cast<qsizetype>(kMostPredictionPoints)) {
-                drawn = false;
-                keys.clear();
-                values.clear();
-                break;
-            }
-        }
-        prediction.graph->setData(keys, values, true);
-    }
-    predictions_.front().graph->setName(drawn ? tr("simulated") : tr("simulated: zoom in"));
 }
 
 void MemoryPlot::addData()
@@ -395,35 +334,6 @@ void MemoryPlot::addData()
     showRange();
 }
 
-void MemoryPlot::markPeak()
-{
-    const Curve* top = nullptr;
-    for (const Curve& curve : curves_)
-        if (!top || curve.sum->highest().value > top->sum->highest().value) top = &curve;
-    const bool seen = top && top->sum->highest().value > 0;
-    peak_->setVisible(seen);
-    peakText_->setVisible(seen);
-    if (!seen) return;
-    const RankPoint point = top->sum->highest();
-    const double key = static_cast<double>(point.time + shift());
-    peak_->position->setCoords(key, static_cast<double>(point.value) * unit());
-    peakLine_ = tr("peak %1 on rank %2").arg(valueText(point.value)).arg(top->sum->rank().value);
-    peakParts_ = compositionText(top->sum->rank());
-}
-
-// Beside the peak where there is room, else as far towards it as the axes reach.
-void MemoryPlot::placePeakText()
-{
-    const TimeMapping map = mapping();
-    const QFontMetricsF metrics(peakText_->font());
-    const auto widthOf = [&](const QString& text) { return metrics.horizontalAdvance(text) + 2 * kPeakPadding; };
-    const bool both = !peakParts_.isEmpty() && widthOf(peakParts_) <= map.width() && height() >= kTwoLines;
-    peakText_->setText(both ? peakLine_ + QLatin1Char('\n') + peakParts_ : peakLine_);
-    const double width = std::max(widthOf(peakLine_), both ? widthOf(peakParts_) : 0);
-    const double x = map.x(static_cast<TimeNs>(peak_->position->key()));
-    peakText_->position->setCoords(std::max(map.left(), std::min(x, map.right() - width)), peak_->position->value());
-}
-
 void MemoryPlot::showRange()
 {
     const TimeRange& range = scene_.axis().range();
@@ -436,40 +346,6 @@ void MemoryPlot::showRange()
     placePeakText();
     placeCursor();
     showPredictions();
-    wrapLegend();
-    replot();
-}
-
-void MemoryPlot::placeCursor()
-{
-    cursor_->setVisible(hoverTime_.has_value() && !curves_.empty());
-    if (!cursor_->visible()) return;
-    const double x = std::floor(mapping().x(*hoverTime_)) + 0.5; // the middle of a pixel, as the timeline has it
-    cursor_->point1->setCoords(x, 0);
-    cursor_->point2->setCoords(x, 1);
-}
-
-void MemoryPlot::showHover()
-{
-    placeCursor();
-    for (std::size_t i = 0; i < curves_.size(); ++i) {
-        Curve& curve = curves_[i];
-        QString name = curve.name;
-        if (cursor_->visible()) {
-            const TimeNs t = *hoverTime_ - shift();
-            std::int64_t value = curve.sum->at(t);
-            if (rank_ && i > 0) value -= curves_[i - 1].sum->at(t); // curves of a stack hold the sum below them too
-            name += QStringLiteral("  ") + valueText(value);
-        }
-        curve.graph->setName(name);
-    }
-}
-
-void MemoryPlot::setHoverTime(std::optional<TimeNs> shown)
-{
-    if (shown == hoverTime_) return;
-    hoverTime_ = shown;
-    showHover();
     wrapLegend();
     replot();
 }
@@ -488,47 +364,6 @@ void MemoryPlot::resizeEvent(QResizeEvent* event)
     placeCursor();
     wrapLegend();
     replot();
-}
-
-bool MemoryPlot::eventFilter(QObject* watched, QEvent* event)
-{
-    if (watched != plot_) return QWidget::eventFilter(watched, event);
-    const auto timeAt = [this](double x) { return mapping().time(x); };
-    const auto inside = [this](QPointF pos) { return plot_->axisRect()->rect().contains(pos.toPoint()) && !scene_.empty(); };
-    switch (event->type()) {
-    case QEvent::Wheel: {
-        auto* wheel = static_cast<QWheelEvent*>(event);
-        if (wheel->angleDelta().y() != 0)
-            scene_.axis().zoom(std::pow(0.8, wheel->angleDelta().y() / 120.0), timeAt(wheel->position().x()));
-        return true;
-    }
-    case QEvent::MouseButtonPress: {
-        auto* mouse = static_cast<QMouseEvent*>(event);
-        panning_ = mouse->button() == Qt::LeftButton && inside(mouse->position());
-        panX_ = mouse->position().x();
-        emit pressed();
-        return true;
-    }
-    case QEvent::MouseMove: {
-        auto* mouse = static_cast<QMouseEvent*>(event);
-        const double x = mouse->position().x();
-        if (panning_) {
-            scene_.axis().pan((panX_ - x) * mapping().nsPerPixel());
-            panX_ = x;
-        }
-        const auto time = inside(mouse->position()) ? std::optional(timeAt(x)) : std::nullopt;
-        setHoverTime(time);
-        emit hoverTimeChanged(time);
-        return true;
-    }
-    case QEvent::MouseButtonRelease: panning_ = false; return true;
-    case QEvent::MouseButtonDblClick: scene_.axis().fitAll(); return true;
-    case QEvent::Leave:
-        setHoverTime(std::nullopt);
-        emit hoverTimeChanged(std::nullopt);
-        return false;
-    default: return QWidget::eventFilter(watched, event);
-    }
 }
 
 } // namespace stagecraft::ui

@@ -68,6 +68,7 @@ private:
         QCPGraph* graph = nullptr;
     };
     static constexpr std::size_t kMostPredictionPoints = 20'000;
+    static constexpr int kPeakPadding = 6; // of what is said of peaks
     // What the curves are of; data that changes it needs other curves. The traces are those of the scene's sources.
     struct Composition {
         const traces::Trace* reference = nullptr;

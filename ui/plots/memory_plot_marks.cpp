@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What the memory plot says of the step's peaks: what they consist of, and where a limit is broken.
+// What the memory plot says of the step's peaks: where the highest is, what it consists of, and where a limit is broken.
 #include "ui/plots/memory_plot.h"
 
 #include "ui/timeline/time_ticks.h"
 
 #include <qcustomplot.h>
 
+#include <algorithm>
+
 namespace stagecraft::ui {
 namespace {
 
 using traces::MemoryClass;
 using traces::Rank;
+using traces::TimeNs;
 
+constexpr int kTwoLines = 160; // height from which the peak's text may have two lines beside the legend
 constexpr std::size_t kMostSearchedSteps = 64; // of which the largest peak is looked for
 
 QString sizeText(traces::Bytes bytes) { return QString::fromStdString(traces::formatSize(bytes)); }
@@ -27,6 +31,35 @@ const traces::MemoryPeak* MemoryPlot::peakOf(Rank rank) const
         for (const traces::MemoryPeak& peak : scene_.insight(scene_.reference(), place.step).peaks)
             if (peak.rank == rank && peak.bytes > 0 && (!most || peak.bytes > most->bytes)) most = &peak;
     return most;
+}
+
+void MemoryPlot::markPeak()
+{
+    const Curve* top = nullptr;
+    for (const Curve& curve : curves_)
+        if (!top || curve.sum->highest().value > top->sum->highest().value) top = &curve;
+    const bool seen = top && top->sum->highest().value > 0;
+    peak_->setVisible(seen);
+    peakText_->setVisible(seen);
+    if (!seen) return;
+    const RankPoint point = top->sum->highest();
+    const double key = static_cast<double>(point.time + shift());
+    peak_->position->setCoords(key, static_cast<double>(point.value) * unit());
+    peakLine_ = tr("peak %1 on rank %2").arg(valueText(point.value)).arg(top->sum->rank().value);
+    peakParts_ = compositionText(top->sum->rank());
+}
+
+// Beside the peak where there is room, else as far towards it as the axes reach.
+void MemoryPlot::placePeakText()
+{
+    const TimeMapping map = mapping();
+    const QFontMetricsF metrics(peakText_->font());
+    const auto widthOf = [&](const QString& text) { return metrics.horizontalAdvance(text) + 2 * kPeakPadding; };
+    const bool both = !peakParts_.isEmpty() && widthOf(peakParts_) <= map.width() && height() >= kTwoLines;
+    peakText_->setText(both ? peakLine_ + QLatin1Char('\n') + peakParts_ : peakLine_);
+    const double width = std::max(widthOf(peakLine_), both ? widthOf(peakParts_) : 0);
+    const double x = map.x(static_cast<TimeNs>(peak_->position->key()));
+    peakText_->position->setCoords(std::max(map.left(), std::min(x, map.right() - width)), peak_->position->value());
 }
 
 // "weights 1 GiB, activations 256 MiB of 4 micro-batches"
