@@ -100,6 +100,7 @@ private:
     void refreshFigures();
     void refreshActions();
     void setEngineCommand(const QString& prefix);
+    void chooseTheme(ThemeKind kind); // one of the command line is for once, this one for good
     void tellSelection(const TimelineItem& item);
 
     QSettings& settings_;
