@@ -19,10 +19,11 @@ void MemoryLedger::add(MemoryClass memory, Bytes bytes) noexcept
     references_.fetch_add(1, std::memory_order_relaxed);
     bytes_[slot(memory)].fetch_add(bytes, std::memory_order_relaxed);
     const Bytes total = total_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    if (total > peakTotal_) {
-        peakTotal_ = total;
-        peak_ = {clock_.now(), held()};
-    }
+    if (total <= peakTotal_.load(std::memory_order_relaxed)) return;
+    const std::lock_guard lock(peakMutex_);
+    if (total <= peakTotal_.load(std::memory_order_relaxed)) return;
+    peakTotal_.store(total, std::memory_order_relaxed);
+    peak_ = {clock_.now(), held()};
 }
 
 void MemoryLedger::remove(MemoryClass memory, Bytes bytes) noexcept
@@ -47,13 +48,13 @@ BytesByClass MemoryLedger::held() const noexcept
 
 void MemoryLedger::watchPeak() noexcept
 {
-    peakTotal_ = total_.load(std::memory_order_relaxed);
-    watchedFrom_ = peakTotal_;
+    watchedFrom_ = total_.load(std::memory_order_relaxed);
+    peakTotal_.store(watchedFrom_, std::memory_order_relaxed);
 }
 
 std::optional<MemorySample> MemoryLedger::peak() const noexcept
 {
-    if (peakTotal_ <= watchedFrom_) return std::nullopt;
+    if (peakTotal_.load(std::memory_order_relaxed) <= watchedFrom_) return std::nullopt;
     return peak_;
 }
 

@@ -17,6 +17,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 namespace stagecraft::runtime {
@@ -45,8 +46,8 @@ public:
     void move(MemoryClass from, MemoryClass to, Bytes bytes) noexcept;
     [[nodiscard]] BytesByClass held() const noexcept;
 
-    // The highest sum since watchPeak(), where it was above the sum at that moment. Only the thread that allocates for
-    // this rank may call these two: frees of other threads lower the sum, they never make a peak.
+    // The highest sum since watchPeak(), where it was above the sum at that moment. To be called while nobody allocates for this
+    // rank: frees of other threads lower the sum, they never make a peak.
     void watchPeak() noexcept;
     [[nodiscard]] std::optional<MemorySample> peak() const noexcept;
 
@@ -59,7 +60,8 @@ private:
     alignas(64) std::array<std::atomic<Bytes>, traces::kMemoryClassCount> bytes_{};
     std::atomic<Bytes> total_{0};
     std::atomic<std::int64_t> references_{1}; // the handle's, and one per block
-    alignas(64) Bytes peakTotal_ = 0;
+    alignas(64) std::atomic<Bytes> peakTotal_{0};
+    std::mutex peakMutex_; // of several threads that allocate for the rank, guards what follows
     Bytes watchedFrom_ = 0;
     MemorySample peak_{};
 };

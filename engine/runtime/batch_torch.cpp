@@ -11,6 +11,9 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/roll.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace stagecraft::runtime {
 
 namespace {
@@ -62,12 +65,43 @@ std::vector<Tensor> makeTargets(const engine::Plan& plan)
     return cut(at::empty(shape).normal_(0, 1, generator), plan);
 }
 
-Tensor microbatchLoss(engine::Loss kind, const Tensor& output, const Tensor& target, int microbatches)
+std::vector<int> sliceLengths(const engine::Plan& plan)
+{
+    const int slices = plan.pipeline.slices;
+    if (slices == 1) return {};
+    const int positions = std::get<engine::Embedding>(plan.model.layers.front()).sequence;
+    const engine::CostTable costs = engine::costsOf(plan).value();
+    std::vector<int> lengths;
+    double cut = 0; // of the sequence, so far
+    int taken = 0;
+    for (int k = 0; k < slices; ++k) {
+        cut += (costs.sliceSize.empty() ? 1.0 : costs.sliceSize[static_cast<std::size_t>(k)]) / slices;
+        const int until = std::clamp(static_cast<int>(std::lround(cut * positions)), taken + 1, positions - (slices - 1 - k));
+        lengths.push_back(until - taken);
+        taken = until;
+    }
+    return lengths;
+}
+
+std::vector<Tensor> cutSequences(const std::vector<Tensor>& whole, const std::vector<int>& lengths)
+{
+    std::vector<Tensor> slices;
+    for (const Tensor& each : whole) {
+        std::int64_t first = 0;
+        for (const int length : lengths) {
+            slices.push_back(each.narrow(1, first, length));
+            first += length;
+        }
+    }
+    return slices;
+}
+
+Tensor shareOfLoss(engine::Loss kind, const Tensor& output, const Tensor& target, double divisor)
 {
     switch (kind) {
-    case engine::Loss::MeanSquaredError: return at::mse_loss(output, target) / microbatches;
+    case engine::Loss::MeanSquaredError: return at::mse_loss(output, target) / divisor;
     case engine::Loss::CrossEntropy:
-        return at::cross_entropy_loss(output.flatten(0, -2), target.flatten()) / microbatches;
+        return at::cross_entropy_loss(output.flatten(0, -2), target.flatten()) / divisor;
     }
     return {};
 }

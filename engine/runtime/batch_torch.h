@@ -17,7 +17,14 @@ std::vector<at::Tensor> makeInputs(const engine::Plan& plan);
 // What the last stage compares with: N(0,1) of the output's shape, or the next token.
 std::vector<at::Tensor> makeTargets(const engine::Plan& plan);
 
-// Of one micro-batch, divided by their number: the losses of a step sum to the batch's mean, and so do the gradients.
-at::Tensor microbatchLoss(engine::Loss kind, const at::Tensor& output, const at::Tensor& target, int microbatches);
+// Positions of each slice, where the plan cuts sequences; they add up to the sequence, and none is empty. Precondition: the model takes
+// sequences of at least as many positions.
+std::vector<int> sliceLengths(const engine::Plan& plan);
+// Every tensor in views of its slices, one after the other.
+std::vector<at::Tensor> cutSequences(const std::vector<at::Tensor>& whole, const std::vector<int>& lengths);
+
+// The mean over what is given, divided: by the number of micro-batches, so that the losses of a step sum to the batch's mean, and so
+// do the gradients; of a slice by more, as it is a part of its micro-batch.
+at::Tensor shareOfLoss(engine::Loss kind, const at::Tensor& output, const at::Tensor& target, double divisor);
 
 } // namespace stagecraft::runtime

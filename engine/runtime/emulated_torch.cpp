@@ -9,15 +9,19 @@
 //   rank 1      t|F0 |B0   |           t: transfer, from the cost table; stages of one rank hand over at once
 #include "engine/runtime/executor_torch.h"
 
+#include "engine/runtime/boundary.h"
 #include "engine/runtime/busy_watch.h"
+#include "engine/runtime/rank_work.h"
 #include "engine/runtime/run_messages.h"
-#include "engine/transport/local_handoff.h"
+#include "engine/schedule/milestones.h"
 #include "traces/analysis/step_times.h"
 
 #include <ATen/Parallel.h>
 #include <c10/core/AutogradState.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <vector>
 
 namespace stagecraft::runtime {
@@ -29,14 +33,11 @@ namespace {
 class Emulation {
 public:
     explicit Emulation(const Execution& run)
-        : run_(run), handoff_(run.schedule.stages(), run.schedule.microbatches, {}),
-          lists_(static_cast<std::size_t>(run.schedule.ranks)), ranks_(lists_.size())
+        : run_(run),
+          handoff_(run.schedule.stages(), mostUnits(run.schedule), {}, static_cast<int>(run.schedule.flows().size())),
+          ranks_(static_cast<std::size_t>(run.schedule.ranks))
     {
-        for (std::size_t r = 0; r < lists_.size(); ++r) {
-            for (const Action& action : run.schedule.order[r]) lists_[r].push_back(action.work);
-            for (const Stage stage : run.pipeline.stagesOf(Rank{r}))
-                lists_[r].push_back(makeAction(ActionKind::Optimizer, stage).work);
-        }
+        for (std::size_t r = 0; r < ranks_.size(); ++r) lists_.push_back(rankWork(run.schedule, Rank{r}));
     }
 
     void runSteps()
@@ -62,6 +63,11 @@ private:
         TimeNs clock = 0;
     };
 
+    struct Meeting {
+        TimeNs at = 0;
+        std::vector<at::Tensor> down, up; // gradients
+    };
+
     struct Next {
         Rank rank{};
         TimeNs start = 0;
@@ -85,31 +91,79 @@ private:
         for (std::size_t r = 0; r < ranks_.size(); ++r) {
             const RankState& rank = ranks_[r];
             if (rank.next == lists_[r].size()) continue;
-            const Work& work = lists_[r][rank.next];
-            TimeNs start = rank.clock;
-            if (run_.pipeline.takesInput(work)) {
-                const BoxAddress box = inputBox(work);
-                if (!handoff_.full(box)) continue;
-                start = std::max(start, handoff_.available(box));
-            }
+            const std::optional<TimeNs> ready = readyAt(lists_[r][rank.next]);
+            if (!ready) continue;
+            const TimeNs start = std::max(rank.clock, *ready);
             if (!best || start < best->start) best = Next{Rank{r}, start};
         }
         return *best;
     }
 
+    // When all that the action takes is there; nothing while some of it is not made.
+    [[nodiscard]] std::optional<TimeNs> readyAt(const Action& action)
+    {
+        if (action.kind() == ActionKind::AllReduce) return meeting(action.work);
+        TimeNs ready = 0;
+        bool there = true;
+        engine::forEachWork(action, [&](const Work& work) {
+            const std::optional<BoxAddress> box = inputBox(work, run_.schedule.stages());
+            if (!box) return;
+            if (handoff_.full(*box)) ready = std::max(ready, handoff_.available(*box));
+            else there = false;
+        });
+        return there ? std::optional(ready) : std::nullopt;
+    }
+
+    // The moment at which both ranks that hold a copy of the stage have come to the sum of its gradients.
+    [[nodiscard]] std::optional<TimeNs> meeting(const Work& work) const
+    {
+        if (const auto begun = meetings_.find(work.stage); begun != meetings_.end()) return begun->second.at;
+        TimeNs both = 0;
+        for (const Flow flow : run_.schedule.flows()) {
+            const std::size_t r = index(run_.schedule.rankOf(flow, work.stage));
+            const RankState& rank = ranks_[r];
+            const Work own = makeAction(ActionKind::AllReduce, work.stage, kNoMicroBatch, flow).work;
+            if (rank.next == lists_[r].size() || lists_[r][rank.next].work != own) return std::nullopt;
+            both = std::max(both, rank.clock);
+        }
+        return both;
+    }
+
+    // Each of the two adds what the other had before.
+    void sumGradients(const Work& work, TimeNs at)
+    {
+        const auto [place, first] = meetings_.try_emplace(work.stage);
+        Meeting& both = place->second;
+        if (first) both = {at, run_.pipeline.stage({Flow::Down, work.stage}).gradients(), run_.pipeline.stage({Flow::Up, work.stage}).gradients()};
+        run_.pipeline.sumGradients({work.flow, work.stage}, work.flow == Flow::Up ? both.down : both.up);
+        if (!first) meetings_.erase(place);
+    }
+
     bool execute(Rank rank, Step step)
     {
         RankState& state = ranks_[index(rank)];
-        const Work& work = lists_[index(rank)][state.next++];
+        const Action& action = lists_[index(rank)][state.next];
+        const TimeNs begin = std::max(state.clock, *readyAt(action));
+        ++state.next;
+        MemoryLedger& ledger = run_.pipeline.ledger(rank);
+        EventRing<RunEvent>& ring = run_.recorder.ring(rank);
+        // the parts of a pair one after the other: each alone on its core
+        state.clock = begin;
+        bool done = true;
+        engine::forEachWork(action, [&](const Work& work) { done = done && perform(rank, work, step, ledger, ring); });
+        return done;
+    }
+
+    bool perform(Rank rank, const Work& work, Step step, MemoryLedger& ledger, EventRing<RunEvent>& ring)
+    {
+        RankState& state = ranks_[index(rank)];
         Arrival<at::Tensor> input{{}, -1};
-        if (run_.pipeline.takesInput(work)) {
-            std::optional<Arrival<at::Tensor>> arrival = handoff_.take(inputBox(work));
+        if (const std::optional<BoxAddress> box = inputBox(work, run_.schedule.stages())) {
+            std::optional<Arrival<at::Tensor>> arrival = handoff_.take(*box);
             if (!arrival) return false;
             input = std::move(*arrival);
         }
-        ActionTimes times{.begin = std::max(state.clock, input.available), .ready = input.available};
-        MemoryLedger& ledger = run_.pipeline.ledger(rank);
-        EventRing<RunEvent>& ring = run_.recorder.ring(rank);
+        ActionTimes times{.begin = state.clock, .ready = input.available};
         ledger.watchPeak();
         ring.push(memoryEvent(times.begin, ledger.held()));
 
@@ -118,7 +172,8 @@ private:
         const TimeNs realBegin = run_.clock.now();
         at::Tensor output;
         try {
-            output = run_.pipeline.execute(work, step, std::move(input.payload));
+            if (work.kind == ActionKind::AllReduce) sumGradients(work, times.begin);
+            else output = run_.pipeline.execute(work, step, std::move(input.payload));
         } catch (...) {
             run_.control.fail(describeFailure(work, step, rank, std::current_exception()));
             return false;
@@ -130,24 +185,16 @@ private:
         state.clock = times.end;
         if (const auto peak = ledger.peak()) ring.push(memoryEvent(times.begin + (peak->time - realBegin), peak->bytes));
         ring.push(memoryEvent(times.end, ledger.held()));
-        if (output.defined()) times.available = handOver(work, std::move(output), times.end);
+        if (const std::optional<BoxAddress> box = outputBox(work, run_.schedule.stages()))
+            times.available = handOver(*box, rank, std::move(output), times.end);
         ring.push(actionEvent(step, work, times));
         return true;
     }
 
-    TimeNs handOver(const Work& work, at::Tensor output, TimeNs end)
+    TimeNs handOver(const BoxAddress& box, Rank from, at::Tensor output, TimeNs end)
     {
-        const bool forward = work.kind == ActionKind::Forward;
-        const Stage receiver{work.stage.value + (forward ? 1 : -1)};
-        const bool sameRank =
-            run_.schedule.stageToRank[index(receiver)] == run_.schedule.stageToRank[index(work.stage)];
-        return handoff_.put({forward ? Direction::Forward : Direction::Backward, receiver, work.microbatch},
-                            std::move(output), sameRank ? end : end + run_.transfer);
-    }
-
-    static BoxAddress inputBox(const Work& work)
-    {
-        return {work.kind == ActionKind::Forward ? Direction::Forward : Direction::Backward, work.stage, work.microbatch};
+        const bool sameRank = run_.schedule.rankOf(box.flow, box.receiver) == from;
+        return handoff_.put(box, std::move(output), sameRank ? end : end + run_.transfer);
     }
 
     void sampleAll(TimeNs time)
@@ -158,7 +205,8 @@ private:
 
     const Execution& run_;
     LocalHandoff<at::Tensor> handoff_;
-    std::vector<std::vector<Work>> lists_; // by rank, the optimizers at the end
+    std::vector<std::vector<Action>> lists_; // by rank, of a step
+    std::map<Stage, Meeting> meetings_;      // that one of the two has gone through
     std::vector<RankState> ranks_;
     BusyWatch busy_;
 };

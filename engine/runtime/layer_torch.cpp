@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/layer_torch.h"
 
+#include "engine/runtime/deferred_torch.h"
 #include "engine/runtime/linear_torch.h"
 #include "engine/simulate/split_mix.h"
 
@@ -8,6 +9,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Generator.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
@@ -76,16 +78,25 @@ struct Weights {
 
     [[nodiscard]] Tensor linear(const Tensor& x, std::size_t at) const
     {
-        return accumulation == Accumulation::InPlace ? linearIntoGradient(x, all[at], all[at + 1])
-                                                     : at::linear(x, all[at], all[at + 1]);
+        switch (accumulation) {
+        case Accumulation::Autograd: break;
+        case Accumulation::InPlace: return linearIntoGradient(x, all[at], all[at + 1]);
+        case Accumulation::Deferred: return deferredLinear(x, all[at], all[at + 1]);
+        }
+        return at::linear(x, all[at], all[at + 1]);
     }
     [[nodiscard]] Tensor norm(const Tensor& x, std::size_t at) const
     {
+        if (accumulation == Accumulation::Deferred) return deferredNorm(x, all[at], all[at + 1]);
         return at::layer_norm(x, {x.size(-1)}, all[at], all[at + 1]);
+    }
+    [[nodiscard]] Tensor embedding(const Tensor& tokens, std::size_t at) const
+    {
+        return accumulation == Accumulation::Deferred ? deferredEmbedding(all[at], tokens) : at::embedding(all[at], tokens);
     }
 };
 
-Tensor forward(const engine::Linear& l, const Weights& w, const Tensor& x)
+Tensor forward(const engine::Linear& l, const Weights& w, const Tensor& x, SlicePass*)
 {
     Tensor y = w.linear(x, 0);
     switch (l.activation) {
@@ -96,29 +107,50 @@ Tensor forward(const engine::Linear& l, const Weights& w, const Tensor& x)
     return y;
 }
 
-Tensor forward(const engine::Embedding&, const Weights& w, const Tensor& tokens)
+Tensor forward(const engine::Embedding&, const Weights& w, const Tensor& tokens, SlicePass* pass)
 {
-    return at::embedding(w.all[0], tokens) + at::embedding(w.all[1], at::arange(tokens.size(1), at::kLong));
+    const std::int64_t first = pass ? pass->firstPosition : 0;
+    return w.embedding(tokens, 0) + w.embedding(at::arange(first, first + tokens.size(1), at::kLong), 1);
 }
 
-Tensor attention(const engine::TransformerBlock& l, const Weights& w, const Tensor& x)
+// Causal, over the slices before as well: their keys and values stand before the own ones.
+Tensor attendBack(const Tensor& queries, const Tensor& keys, const Tensor& values, SlicePass& pass)
+{
+    KeysAndValues& cache = pass.caches[pass.nextBlock++];
+    const auto slice = static_cast<std::size_t>(pass.slice);
+    const auto withEarlier = [&](const Tensor& made, std::vector<Tensor>& known) {
+        if (known.size() == slice) known.push_back(made.detach().requires_grad_()); // else it is computed again
+        pass.own.emplace_back(made, known[slice]);
+        std::vector<Tensor> all(known.begin(), known.begin() + pass.slice);
+        all.push_back(made);
+        return at::cat(all, 2);
+    };
+    const Tensor allKeys = withEarlier(keys, cache.keys);
+    const Tensor allValues = withEarlier(values, cache.values);
+    if (slice == 0) return at::scaled_dot_product_attention(queries, allKeys, allValues, {}, 0.0, /*is_causal=*/true);
+    const Tensor mask = at::ones({queries.size(2), allKeys.size(2)}, at::kBool).tril(pass.firstPosition);
+    return at::scaled_dot_product_attention(queries, allKeys, allValues, mask);
+}
+
+Tensor attention(const engine::TransformerBlock& l, const Weights& w, const Tensor& x, SlicePass* pass)
 {
     const auto rows = x.size(0);
     const auto sequence = x.size(1);
     const Tensor qkv =
         w.linear(x, kQkv).view({rows, sequence, 3, l.heads, l.dim / l.heads}).permute({2, 0, 3, 1, 4});
-    const Tensor mixed = at::scaled_dot_product_attention(qkv.select(0, 0), qkv.select(0, 1), qkv.select(0, 2), {}, 0.0,
-                                                          /*is_causal=*/true);
+    const Tensor mixed = pass ? attendBack(qkv.select(0, 0), qkv.select(0, 1), qkv.select(0, 2), *pass)
+                              : at::scaled_dot_product_attention(qkv.select(0, 0), qkv.select(0, 1), qkv.select(0, 2), {}, 0.0,
+                                                                 /*is_causal=*/true);
     return w.linear(mixed.transpose(1, 2).reshape({rows, sequence, l.dim}), kProjection);
 }
 
-Tensor forward(const engine::TransformerBlock& l, const Weights& w, const Tensor& x)
+Tensor forward(const engine::TransformerBlock& l, const Weights& w, const Tensor& x, SlicePass* pass)
 {
-    const Tensor attended = x + attention(l, w, w.norm(x, kNorm1));
+    const Tensor attended = x + attention(l, w, w.norm(x, kNorm1), pass);
     return attended + w.linear(at::gelu(w.linear(w.norm(attended, kNorm2), kUp)), kDown);
 }
 
-Tensor forward(const engine::Head&, const Weights& w, const Tensor& x) { return w.linear(w.norm(x, 0), 2); }
+Tensor forward(const engine::Head&, const Weights& w, const Tensor& x, SlicePass*) { return w.linear(w.norm(x, 0), 2); }
 
 } // namespace
 
@@ -135,9 +167,9 @@ LayerModule::LayerModule(const engine::Layer& layer, std::uint64_t seed, int pla
     for (Tensor& parameter : parameters_) parameter.requires_grad_();
 }
 
-Tensor LayerModule::forward(const Tensor& x) const
+Tensor LayerModule::forward(const Tensor& x, SlicePass* pass) const
 {
-    return std::visit([&](const auto& l) { return runtime::forward(l, Weights{parameters_, accumulation_}, x); }, layer_);
+    return std::visit([&](const auto& l) { return runtime::forward(l, Weights{parameters_, accumulation_}, x, pass); }, layer_);
 }
 
 } // namespace stagecraft::runtime

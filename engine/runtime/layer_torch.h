@@ -9,21 +9,42 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace stagecraft::runtime {
 
 // How weight gradients of linear layers come into being: as autograd does it, or by linear_torch.h. The reference of the
 // check takes autograd's way, so that it stays independent of the other.
-enum class Accumulation : std::uint8_t { Autograd, InPlace };
+// Deferred: by deferred_torch.h, so that a W can make them later.
+enum class Accumulation : std::uint8_t { Autograd, InPlace, Deferred };
+
+// Keys and values of one block for one micro-batch whose sequences come in slices: leaves by slice, whose gradients come from the
+// slices behind (Seq1F1B, arXiv 2406.03488 sec. 3.2).
+struct KeysAndValues {
+    std::vector<at::Tensor> keys;   // (rows, heads, positions of the slice, values of a head)
+    std::vector<at::Tensor> values;
+};
+
+// One slice on its way through the layers of a stage.
+struct SlicePass {
+    int slice = 0;                         // of its micro-batch
+    int firstPosition = 0;
+    std::vector<KeysAndValues>& caches;    // of the stage's blocks, in their order
+    std::vector<std::pair<at::Tensor, at::Tensor>> own = {}; // what this pass made, each with its leaf in the cache
+    std::size_t nextBlock = 0;
+};
 
 class LayerModule {
 public:
     // `place`: index of the layer in the whole model. Allocates where the caller's AllocationScope says.
     LayerModule(const engine::Layer& layer, std::uint64_t seed, int place, Accumulation accumulation);
 
-    [[nodiscard]] at::Tensor forward(const at::Tensor& x) const;
+    // `pass`: where sequences come in slices.
+    [[nodiscard]] at::Tensor forward(const at::Tensor& x, SlicePass* pass = nullptr) const;
     [[nodiscard]] const std::vector<at::Tensor>& parameters() const { return parameters_; }
+    // Other ones of the same shapes: another version of the weights.
+    void setParameters(std::vector<at::Tensor> parameters) { parameters_ = std::move(parameters); }
 
 private:
     engine::Layer layer_;

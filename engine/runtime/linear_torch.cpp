@@ -34,21 +34,26 @@ struct LinearIntoGradient : torch::autograd::Function<LinearIntoGradient> {
 
         Tensor dx;
         if (context->needs_input_grad(0)) dx = dy.matmul(weight);
-        // Adding to zeros is faster than MKL's product into fresh memory, which clears it first, and slower.
         const at::NoGradGuard noGrad;
-        Tensor dw; // stays undefined where it has been added already
-        if (Tensor& gradient = weight.mutable_grad(); gradient.defined()) {
-            gradient.addmm_(rows.t(), inputs);
-        } else {
-            dw = at::empty(weight.sizes());
-            std::memset(dw.mutable_data_ptr(), 0, dw.nbytes());
-            dw.addmm_(rows.t(), inputs);
-        }
-        return {dx, dw, rows.sum(0)};
+        return {dx, weightGradient(weight, rows, inputs), rows.sum(0)};
     }
 };
 
 } // namespace
+
+Tensor weightGradient(Tensor& weight, const Tensor& outputGradient, const Tensor& input)
+{
+    if (input.size(0) > kFewRows) return outputGradient.t().mm(input);
+    if (Tensor& gradient = weight.mutable_grad(); gradient.defined()) {
+        gradient.addmm_(outputGradient.t(), input);
+        return {};
+    }
+    // Adding to zeros is faster than MKL's product into fresh memory, which clears it first, and slower.
+    Tensor dw = at::empty(weight.sizes());
+    std::memset(dw.mutable_data_ptr(), 0, dw.nbytes());
+    dw.addmm_(outputGradient.t(), input);
+    return dw;
+}
 
 Tensor linearIntoGradient(const Tensor& x, const Tensor& weight, const Tensor& bias)
 {

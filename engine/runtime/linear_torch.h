@@ -14,6 +14,10 @@ namespace stagecraft::runtime {
 // the bit: each element's product is complete in a register before it is added.
 inline constexpr std::int64_t kFewRows = 64;
 
+// Of a linear layer: added into .grad where that is there and the rows are few, and then undefined; else to be added by the caller.
+// Both as matrices, rows by values.
+at::Tensor weightGradient(at::Tensor& weight, const at::Tensor& outputGradient, const at::Tensor& input);
+
 at::Tensor linearIntoGradient(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
 } // namespace stagecraft::runtime

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/memory_need.h"
 
+#include "engine/schedule/milestones.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,11 +40,20 @@ double peakActivations(const std::vector<Action>& order, const CostTable& costs)
 {
     double held = 0;
     double most = 0;
-    for (const Action& action : order) {
-        const auto bytes = static_cast<double>(costs.stages[index(action.stage())].activationBytes);
-        held += action.kind() == ActionKind::Forward ? bytes : -bytes;
-        most = std::max(most, held);
-    }
+    for (const Action& action : order)
+        engine::forEachWork(action, [&](const traces::Work& work) {
+            const StageCosts& stage = costs.stages[index(work.stage)];
+            const auto kept = static_cast<double>(stage.activationBytes);
+            const auto forWeights = static_cast<double>(stage.wgradBytes);
+            switch (work.kind) {
+            case ActionKind::Forward: held += kept; break;
+            case ActionKind::Backward: held -= kept; break;
+            case ActionKind::InputGrad: held += forWeights - kept; break;
+            case ActionKind::WeightGrad: held -= forWeights; break;
+            default: break;
+            }
+            most = std::max(most, held);
+        });
     return most;
 }
 
@@ -65,8 +76,10 @@ MemoryNeed memoryNeed(const Plan& plan, const Schedule& schedule, const CostTabl
         need.standing += static_cast<double>(stage.optimizerBytes);
     }
     need.standing += weights + gradients;
+    if (schedule.twoDirections()) need.standing *= 2; // a copy of everything for each
     need.data = batchBytes(plan);
     if (plan.run.check != CheckMode::Off) need.check = weights + gradients + need.data;
+    if (schedule.inference()) return need; // each forward lets go of them at its end
     for (const std::vector<Action>& order : schedule.order) need.activations += peakActivations(order, costs);
     return need;
 }

@@ -19,6 +19,8 @@ class StageOptimizer {
 public:
     StageOptimizer(engine::OptimizerKind kind, double rate, std::vector<at::Tensor> parameters);
 
+    // Goes on with other tensors of the same shapes: the state stays.
+    void setParameters(std::vector<at::Tensor> parameters) { parameters_ = std::move(parameters); }
     // Every parameter must have its gradient. The gradients are left as they are.
     void step();
 

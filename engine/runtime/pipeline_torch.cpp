@@ -5,6 +5,7 @@
 #include "engine/runtime/batch_torch.h"
 #include "engine/runtime/run_messages.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 
@@ -15,32 +16,74 @@ namespace stagecraft::runtime {
 
 using namespace traces;
 
-Pipeline::Pipeline(const Spec& spec, const Preparation& preparation)
-    : stageToRank_(spec.schedule.stageToRank), rankStages_(static_cast<std::size_t>(spec.schedule.ranks)),
-      fault_(spec.fault)
+Pipeline::Pipeline(const Spec& spec, const Preparation& preparation) : schedule_(spec.schedule), fault_(spec.fault)
 {
-    for (int r = 0; r < spec.schedule.ranks; ++r) ledgers_.push_back(MemoryLedger::create(spec.clock));
-    int firstLayer = 0;
-    for (std::size_t s = 0; s < stageToRank_.size(); ++s) {
-        rankStages_[index(stageToRank_[s])].push_back(Stage{s});
-        const int layers = spec.partition[s];
-        stages_.push_back(std::make_unique<StageModule>(StageModule::Spec{spec.plan, firstLayer, layers},
-                                                        &ledger(stageToRank_[s]), preparation));
-        firstLayer += layers;
+    for (int r = 0; r < schedule_.ranks; ++r) ledgers_.push_back(MemoryLedger::create(spec.clock));
+    const std::vector<int> lengths = sliceLengths(spec.plan);
+    for (const Flow flow : schedule_.flows()) {
+        int firstLayer = 0;
+        for (std::size_t s = 0; s < stageCount(); ++s) {
+            const Place place{flow, Stage{s}};
+            const int layers = spec.partition[s];
+            stages_.push_back(std::make_unique<StageModule>(
+                StageModule::Spec{spec.plan, firstLayer, layers, dutiesOf(schedule_, place), lengths}, &ledgerOf(place), preparation));
+            firstLayer += layers;
+        }
     }
     preparation.goOn();
-    {
-        const AllocationScope scope({.ledger = &ledger(stageToRank_.front())});
-        stages_.front()->giveInputs(makeInputs(spec.plan));
-    }
-    const AllocationScope scope({.ledger = &ledger(stageToRank_.back())});
-    stages_.back()->giveTargets(makeTargets(spec.plan));
+    giveData(spec.plan);
 }
 
-bool Pipeline::takesInput(const Work& work) const
+// The micro-batches that go up are the last ones of the batch.
+void Pipeline::giveData(const engine::Plan& plan)
 {
-    if (work.kind == ActionKind::Forward) return index(work.stage) > 0;
-    return work.kind == ActionKind::Backward && index(work.stage) + 1 < stages_.size();
+    const std::vector<int> lengths = sliceLengths(plan);
+    const int slices = schedule_.slices;
+    for (const Flow flow : schedule_.flows()) {
+        const auto first = static_cast<std::ptrdiff_t>(flow == Flow::Up ? schedule_.units(Flow::Down) / slices : 0);
+        const auto own = [&](const std::vector<at::Tensor>& all) {
+            const std::vector<at::Tensor> whole(all.begin() + first, all.begin() + first + schedule_.units(flow) / slices);
+            return lengths.empty() ? whole : cutSequences(whole, lengths);
+        };
+        const Place start{flow, Stage{0}};
+        const Place end{flow, Stage{stageCount() - 1}};
+        {
+            const AllocationScope scope({.ledger = &ledgerOf(start)});
+            stage(start).giveInputs(own(makeInputs(plan)));
+        }
+        const AllocationScope scope({.ledger = &ledgerOf(end)});
+        stage(end).giveTargets(own(makeTargets(plan)));
+    }
+}
+
+double Pipeline::stepLoss()
+{
+    double sum = 0;
+    for (const Flow flow : schedule_.flows())
+        for (const double loss : stage({flow, Stage{stageCount() - 1}}).losses()) sum += loss;
+    return sum;
+}
+
+std::vector<std::int64_t> Pipeline::outputShape()
+{
+    std::vector<std::int64_t> whole;
+    for (const Flow flow : schedule_.flows()) {
+        const std::vector<std::int64_t> shape = stage({flow, Stage{stageCount() - 1}}).outputShape();
+        if (whole.empty()) whole = shape;
+        else if (!shape.empty()) whole.front() += shape.front();
+    }
+    return whole;
+}
+
+void Pipeline::sumGradients(const Place& place, const std::vector<at::Tensor>& ofTheOther)
+{
+    const AllocationScope scope({.ledger = &ledgerOf(place), .memory = MemoryClass::Gradients});
+    const at::NoGradGuard noGrad;
+    StageModule& own = stage(place);
+    std::vector<at::Tensor> sums = own.gradients();
+    for (std::size_t i = 0; i < sums.size(); ++i)
+        sums[i] = sums[i] + ofTheOther[i]; // the same bits for both: adding is commutative
+    own.setGradients(std::move(sums));
 }
 
 const InjectedFault* Pipeline::faultOf(const Work& work, Step step) const
@@ -58,33 +101,55 @@ void Pipeline::meetFaultAfter(Step step) const
 
 void Pipeline::meetFaultOfThread(Rank rank) const
 {
-    if (fault_ && fault_->kind == InjectedFault::Kind::NoThread && stageToRank_[index(fault_->stage)] == rank)
+    if (fault_ && fault_->kind == InjectedFault::Kind::NoThread && schedule_.stageToRank[index(fault_->stage)] == rank)
         throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
 }
+
+namespace {
+
+// What a forward allocates and keeps is what its backward needs. A backward's own blocks are short-lived, but for the gradients, which
+// get their class at its end.
+MemoryClass classOf(ActionKind kind)
+{
+    switch (kind) {
+    case ActionKind::Forward: return MemoryClass::Activations;
+    case ActionKind::Recompute: return MemoryClass::Recompute;
+    default: return MemoryClass::Other;
+    }
+}
+
+} // namespace
 
 at::Tensor Pipeline::execute(const Work& work, Step step, at::Tensor input)
 {
     using Kind = InjectedFault::Kind;
     const InjectedFault* fault = faultOf(work, step);
-    // What a forward allocates and keeps is what its backward needs. A backward's own blocks are short-lived, but for the
-    // gradients, which get their class at its end.
-    const bool isForward = work.kind == ActionKind::Forward;
-    const AllocationScope scope({.ledger = &ledger(stageToRank_[index(work.stage)]),
-                                 .memory = isForward ? MemoryClass::Activations : MemoryClass::Other,
+    const Place place{work.flow, work.stage};
+    const AllocationScope scope({.ledger = &ledgerOf(place),
+                                 .memory = classOf(work.kind),
                                  .failIn = fault && fault->kind == Kind::AllocationFailure ? fault->allocation : 0});
     if (fault && fault->kind == Kind::Exception) throw std::runtime_error("exception injected");
 
-    StageModule& stage = *stages_[index(work.stage)];
+    StageModule& stage = this->stage(place);
+    const int unit = work.microbatch.value;
+    const auto spoil = [&] {
+        if (!fault || fault->kind != Kind::WrongGradient || stage.parameters().empty()) return;
+        const at::NoGradGuard noGrad;
+        stage.parameters().front().mutable_grad().add_(1);
+    };
     switch (work.kind) {
-    case ActionKind::Forward: return stage.forward(work.microbatch.value, std::move(input));
+    case ActionKind::Forward: return stage.forward(unit, std::move(input));
+    case ActionKind::Recompute: stage.recompute(unit); return {};
     case ActionKind::Backward: {
-        at::Tensor result = stage.backward(work.microbatch.value, std::move(input));
-        if (fault && fault->kind == Kind::WrongGradient && !stage.parameters().empty()) {
-            const at::NoGradGuard noGrad;
-            stage.parameters().front().mutable_grad().add_(1);
-        }
+        at::Tensor result = stage.backward(unit, std::move(input));
+        spoil();
         return result;
     }
+    case ActionKind::InputGrad: return stage.inputGrad(unit, std::move(input));
+    case ActionKind::WeightGrad:
+        stage.weightGrad(unit);
+        spoil();
+        return {};
     case ActionKind::Optimizer: stage.optimize(); return {};
     default: throw std::logic_error("the engine has no way to execute " + std::string(kindName(work.kind)));
     }

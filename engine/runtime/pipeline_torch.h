@@ -25,34 +25,36 @@ public:
     };
     Pipeline(const Spec& spec, const Preparation& preparation);
 
-    // Executes one action on the calling thread: F, B or the optimizer of a stage. `input` is what arrived from another
-    // stage, the result what goes to another one; undefined where there is none. Throws what LibTorch throws.
+    // Executes one action on the calling thread: F, B, I, W, RECOMPUTE or the optimizer of a stage. `input` is what arrived from
+    // another stage, the result what goes to another one; undefined where there is none. Throws what LibTorch throws.
     at::Tensor execute(const traces::Work& work, traces::Step step, at::Tensor input);
 
     // Throws where a fault asks for that after the step, or when the thread of a rank is to be started.
     void meetFaultAfter(traces::Step step) const;
     void meetFaultOfThread(traces::Rank rank) const;
 
-    // Does the action take a tensor of another stage; does it give one?
-    [[nodiscard]] bool takesInput(const traces::Work& work) const;
+    // Of two copies of a stage: takes the sum of their gradients instead of its own.
+    void sumGradients(const Place& place, const std::vector<at::Tensor>& ofTheOther);
 
     [[nodiscard]] MemoryLedger& ledger(traces::Rank rank) { return *ledgers_[traces::index(rank)]; }
-    [[nodiscard]] StageModule& stage(traces::Stage stage) { return *stages_[traces::index(stage)]; }
-    [[nodiscard]] int stages() const { return static_cast<int>(stages_.size()); }
-    [[nodiscard]] const std::vector<traces::Stage>& stagesOf(traces::Rank rank) const
+    [[nodiscard]] StageModule& stage(const Place& place)
     {
-        return rankStages_[traces::index(rank)];
+        return *stages_[traces::index(place.stage) + (place.flow == traces::Flow::Up ? stageCount() : 0)];
     }
-    [[nodiscard]] double stepLoss() const { return stages_.back()->stepLoss(); }
-    [[nodiscard]] std::vector<std::int64_t> outputShape() const { return stages_.back()->outputShape(); }
+    [[nodiscard]] const engine::Schedule& schedule() const { return schedule_; }
+    // The last stages: one for each direction.
+    [[nodiscard]] double stepLoss();
+    [[nodiscard]] std::vector<std::int64_t> outputShape();
 
 private:
     [[nodiscard]] const InjectedFault* faultOf(const traces::Work& work, traces::Step step) const;
+    [[nodiscard]] std::size_t stageCount() const { return schedule_.stageToRank.size(); }
+    [[nodiscard]] MemoryLedger& ledgerOf(const Place& place) { return ledger(schedule_.rankOf(place.flow, place.stage)); }
+    void giveData(const engine::Plan& plan);
 
+    const engine::Schedule& schedule_;
     std::vector<LedgerHandle> ledgers_; // before the stages: their blocks are booked there
-    std::vector<traces::Rank> stageToRank_;
-    std::vector<std::vector<traces::Stage>> rankStages_;
-    std::vector<std::unique_ptr<StageModule>> stages_;
+    std::vector<std::unique_ptr<StageModule>> stages_; // of the direction down, then up
     std::optional<InjectedFault> fault_;
 };
 

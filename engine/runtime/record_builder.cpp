@@ -8,7 +8,7 @@ namespace stagecraft::runtime {
 using namespace traces;
 
 RecordBuilder::RecordBuilder(const engine::Schedule& schedule)
-    : stageToRank_(schedule.stageToRank), ranks_(static_cast<std::size_t>(schedule.ranks))
+    : schedule_(schedule), ranks_(static_cast<std::size_t>(schedule.ranks))
 {
 }
 
@@ -35,11 +35,13 @@ void RecordBuilder::addAction(Rank rank, const RunEvent& event, std::vector<Reco
 {
     RankLanes& lanes = ranks_[index(rank)];
     const SliceRef slice = addSlice(
-        lanes.compute, {.begin = event.begin, .end = event.end, .action = Action{event.work, {}}, .step = event.step}, out);
-    if (event.value[RunEvent::kReady] >= 0)
-        lanes.waiting.push_back({{event.step, producerOf(event.work)}, slice, event.value[RunEvent::kReady]});
-    if (event.value[RunEvent::kAvailable] >= 0) {
-        produced_.emplace(Producer{event.step, event.work}, slice);
+        laneOf(rank, event, out), {.begin = event.begin, .end = event.end, .action = Action{event.work, {}}, .step = event.step}, out);
+    const std::optional<BoxAddress> taken = inputBox(event.work, schedule_.stages());
+    if (taken && event.value[RunEvent::kReady] >= 0)
+        lanes.waiting.push_back({{event.step, *taken}, slice, event.value[RunEvent::kReady]});
+    const std::optional<BoxAddress> given = outputBox(event.work, schedule_.stages());
+    if (given && event.value[RunEvent::kAvailable] >= 0) {
+        produced_.emplace(Producer{event.step, *given}, slice);
         addTransfer(rank, event, out);
     }
     for (RankLanes& other : ranks_) settle(other, out);
@@ -49,8 +51,8 @@ void RecordBuilder::addAction(Rank rank, const RunEvent& event, std::vector<Reco
 void RecordBuilder::addTransfer(Rank rank, const RunEvent& event, std::vector<Record>& out)
 {
     const bool forward = event.work.kind == ActionKind::Forward;
-    const auto receiver = static_cast<std::size_t>(event.work.stage.value + (forward ? 1 : -1));
-    if (stageToRank_[receiver] == rank) return; // handed over at once, nothing moves
+    const Stage receiver{event.work.stage.value + (forward ? 1 : -1)};
+    if (schedule_.rankOf(event.work.flow, receiver) == rank) return; // handed over at once, nothing moves
 
     std::vector<TransferLane>& depths = ranks_[index(rank)].transfers;
     std::size_t depth = 0;
@@ -65,7 +67,7 @@ void RecordBuilder::addTransfer(Rank rank, const RunEvent& event, std::vector<Re
     }
     const TimeNs end = event.value[RunEvent::kAvailable];
     const Action send = makeAction(forward ? ActionKind::SendForward : ActionKind::SendBackward, event.work.stage,
-                                   event.work.microbatch);
+                                   event.work.microbatch, event.work.flow);
     addSlice(depths[depth].id, {.begin = event.end, .end = end, .action = send, .step = event.step}, out);
     depths[depth].lastEnd = end;
 }
@@ -104,12 +106,20 @@ void RecordBuilder::endStep(Step step, std::vector<Record>& out)
     std::erase_if(produced_, [&](const auto& entry) { return entry.first.step <= step; });
 }
 
-Work RecordBuilder::producerOf(const Work& work) const
+LaneId RecordBuilder::laneOf(Rank rank, const RunEvent& event, std::vector<Record>& out)
 {
-    Work producer = work;
-    const int step = work.kind == ActionKind::Forward ? -1 : 1;
-    producer.stage = Stage{work.stage.value + step};
-    return producer;
+    RankLanes& lanes = ranks_[index(rank)];
+    if (event.work.kind == ActionKind::AllReduce) {
+        if (!lanes.collectives)
+            lanes.collectives =
+                addLane({.rank = rank, .kind = LaneKind::Collective, .name = fmt::format("rank {} collectives", rank.value)}, out);
+        return *lanes.collectives;
+    }
+    if (event.depth == 0) return lanes.compute;
+    if (!lanes.beside)
+        lanes.beside =
+            addLane({.rank = rank, .kind = LaneKind::Compute, .depth = 1, .name = fmt::format("rank {} (2)", rank.value)}, out);
+    return *lanes.beside;
 }
 
 LaneId RecordBuilder::addLane(LaneInfo info, std::vector<Record>& out)

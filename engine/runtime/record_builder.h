@@ -7,6 +7,7 @@
 // for that): an edge whose producer has not come yet holds back the later edges of its lane.
 #pragma once
 
+#include "engine/runtime/boundary.h"
 #include "engine/runtime/run_event.h"
 #include "engine/schedule/schedule.h"
 #include "traces/store/record.h"
@@ -20,7 +21,7 @@ namespace stagecraft::runtime {
 
 class RecordBuilder {
 public:
-    // `schedule` gives ranks and the place of each stage.
+    // `schedule` gives ranks and the place of each stage, and stays where it is.
     explicit RecordBuilder(const engine::Schedule& schedule);
 
     // The lanes: to be put into the stream before the first event.
@@ -33,7 +34,7 @@ public:
 private:
     struct Producer {
         traces::Step step{};
-        traces::Work work{};
+        BoxAddress box; // that its outcome lies in
         auto operator<=>(const Producer&) const = default;
     };
     struct WaitingEdge {
@@ -47,6 +48,8 @@ private:
     };
     struct RankLanes {
         traces::LaneId compute{};
+        std::optional<traces::LaneId> beside;      // of what runs together with something else
+        std::optional<traces::LaneId> collectives; // sums of gradients
         std::vector<TransferLane> transfers; // by depth
         std::deque<WaitingEdge> waiting;
         std::optional<BytesByClass> memory;
@@ -58,9 +61,9 @@ private:
     void settle(RankLanes& lanes, std::vector<traces::Record>& out);
     traces::LaneId addLane(traces::LaneInfo info, std::vector<traces::Record>& out);
     traces::SliceRef addSlice(traces::LaneId lane, const traces::Slice& slice, std::vector<traces::Record>& out);
-    [[nodiscard]] traces::Work producerOf(const traces::Work& work) const;
+    [[nodiscard]] traces::LaneId laneOf(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
 
-    std::vector<traces::Rank> stageToRank_;
+    const engine::Schedule& schedule_;
     std::vector<RankLanes> ranks_;
     std::vector<std::uint32_t> slices_; // per lane: how many so far
     std::map<Producer, traces::SliceRef> produced_; // whose output nobody took yet

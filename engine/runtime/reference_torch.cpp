@@ -42,13 +42,17 @@ Difference differenceOf(const at::Tensor& gradient, const at::Tensor& expected)
 
 } // namespace
 
-GradientChecker::GradientChecker(const engine::Plan& plan, const engine::Schedule& schedule) : plan_(plan)
+GradientChecker::GradientChecker(const engine::Plan& plan, const engine::Schedule& schedule, engine::Partition partition)
+    : plan_(plan), schedule_(schedule), partition_(std::move(partition))
 {
-    for (const auto& rank : schedule.order) {
-        for (const traces::Action& action : rank) {
-            if (action.kind() == traces::ActionKind::Backward && traces::index(action.stage()) == 0)
-                order_.push_back(action.microbatch().value);
+    const int downwards = schedule.units(schedule.flows().front()) / schedule.slices; // whose micro-batches come first
+    for (const Place& place : places(schedule)) {
+        Order order;
+        for (const int unit : dutiesOf(schedule, place).gradientOrder) {
+            if (unit % schedule.slices != 0) continue; // the slice that goes back last stands for its micro-batch
+            order.push_back(unit / schedule.slices + (place.flow == traces::Flow::Up ? downwards : 0));
         }
+        orders_[order].push_back(place);
     }
 }
 
@@ -66,68 +70,173 @@ void GradientChecker::build(const Preparation& preparation)
 {
     inputs_ = makeInputs(plan_);
     targets_ = makeTargets(plan_);
-    for (std::size_t place = 0; place < plan_.model.layers.size(); ++place) {
-        preparation.next({"building the reference", static_cast<int>(place), static_cast<int>(plan_.model.layers.size())});
-        layers_.emplace_back(plan_.model.layers[place], plan_.run.seed, static_cast<int>(place),
-                             Accumulation::Autograd);
-        const auto& own = layers_.back().parameters();
-        parameters_.insert(parameters_.end(), own.begin(), own.end());
+    std::size_t place = 0;
+    for (const int layers : partition_) {
+        std::vector<at::Tensor>& stage = parameters_.emplace_back();
+        for (int i = 0; i < layers; ++i, ++place) {
+            preparation.next({"building the reference", static_cast<int>(place), static_cast<int>(plan_.model.layers.size())});
+            layers_.emplace_back(plan_.model.layers[place], plan_.run.seed, static_cast<int>(place), Accumulation::Autograd);
+            const auto& own = layers_.back().parameters();
+            stage.insert(stage.end(), own.begin(), own.end());
+        }
+    }
+}
+
+// The optimizer has moved them.
+void GradientChecker::takeWeights(Pipeline& pipeline)
+{
+    const at::NoGradGuard noGrad;
+    for (std::size_t s = 0; s < parameters_.size(); ++s) {
+        const std::vector<at::Tensor>& weights = pipeline.stage({schedule_.flows().front(), traces::Stage{s}}).parameters();
+        for (std::size_t i = 0; i < weights.size(); ++i) parameters_[s][i].copy_(weights[i]);
+    }
+}
+
+at::Tensor GradientChecker::forward(int microbatch, const Preparation& preparation) const
+{
+    at::Tensor x = inputs_[static_cast<std::size_t>(microbatch)];
+    for (const LayerModule& layer : layers_) {
+        preparation.goOn();
+        x = layer.forward(x);
+    }
+    return x;
+}
+
+void GradientChecker::computeGradients(const Preparation& preparation)
+{
+    int done = 0;
+    int all = 0;
+    for (const auto& [order, places] : orders_) all += static_cast<int>(order.size());
+    expected_.assign(parameters_.size(), {});
+    for (const auto& [order, places] : orders_) {
+        for (std::vector<at::Tensor>& stage : parameters_)
+            for (at::Tensor& parameter : stage) parameter.mutable_grad() = at::Tensor();
+        for (const int i : order) {
+            preparation.next({"computing the reference gradients", done++, all});
+            shareOfLoss(plan_.model.loss, forward(i, preparation), targets_[static_cast<std::size_t>(i)], static_cast<double>(inputs_.size()))
+                .backward();
+        }
+        const at::NoGradGuard noGrad;
+        for (const Place& place : places) {
+            std::vector<at::Tensor>& sums = expected_[traces::index(place.stage)];
+            const std::vector<at::Tensor>& parameters = parameters_[traces::index(place.stage)];
+            const bool first = sums.empty();
+            for (std::size_t i = 0; i < parameters.size(); ++i) {
+                if (first) sums.push_back(parameters[i].grad());
+                else sums[i] = sums[i] + parameters[i].grad();
+            }
+        }
+    }
+}
+
+void GradientChecker::computeOutputs(const Preparation& preparation)
+{
+    const at::NoGradGuard noGrad;
+    expected_.clear();
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+        preparation.next({"computing the reference outputs", static_cast<int>(i), static_cast<int>(inputs_.size())});
+        expected_.push_back({forward(static_cast<int>(i), preparation)});
     }
 }
 
 void GradientChecker::prepare(Step step, Pipeline& pipeline, const Preparation& preparation)
 {
     const AllocationScope nobody({});
+    if (schedule_.asynchronous()) {
+        if (!reenactment_) reenactment_.emplace(plan_, schedule_, partition_, preparation);
+        return reenactment_->runStep(preparation);
+    }
     if (layers_.empty()) build(preparation);
-    if (step != Step{0}) { // the optimizer has moved the weights
-        const at::NoGradGuard noGrad;
-        std::size_t next = 0;
-        for (int s = 0; s < pipeline.stages(); ++s) {
-            for (const at::Tensor& weight : pipeline.stage(traces::Stage{s}).parameters())
-                parameters_[next++].copy_(weight);
+    if (step != Step{0}) takeWeights(pipeline);
+    if (schedule_.inference()) computeOutputs(preparation);
+    else computeGradients(preparation);
+    for (const Place& place : places(schedule_)) {
+        pipeline.stage(place).keepGradients(!schedule_.inference());
+        pipeline.stage(place).keepOutputs(schedule_.inference());
+    }
+}
+
+bool GradientChecker::agree(const at::Tensor& found, const at::Tensor& expected, GradientCheck& result, double& difference, double& scale)
+{
+    if (at::equal(found, expected)) return true;
+    const Difference between = differenceOf(found, expected);
+    difference = between.largest;
+    scale = between.scale;
+    outcome_.diverged = outcome_.diverged || !between.referenceFinite;
+    if (between.sameButForNaN) return true;
+    if (!(outcome_.maxAbsDiff >= between.largest)) outcome_.maxAbsDiff = between.largest; // keeps a NaN visible
+    const bool near = between.largest <= kTolerance * between.scale; // false for NaN
+    if (near && result == GradientCheck::Bitwise) result = GradientCheck::Tolerance;
+    return near;
+}
+
+void GradientChecker::compareGradients(Step step, Pipeline& pipeline)
+{
+    GradientCheck result = GradientCheck::Bitwise;
+    for (const Place& place : places(schedule_)) {
+        StageModule& stage = pipeline.stage(place);
+        const std::vector<at::Tensor> gradients = stage.takeGradients();
+        stage.keepGradients(false);
+        for (std::size_t i = 0; i < gradients.size(); ++i) {
+            double difference = 0;
+            double scale = 0;
+            if (agree(gradients[i], expected_[traces::index(place.stage)][i], result, difference, scale) || result == GradientCheck::Failed)
+                continue;
+            result = GradientCheck::Failed;
+            outcome_.failure = gradientFailure({place.stage.value, i, step, difference, scale});
         }
     }
-    for (at::Tensor& parameter : parameters_) parameter.mutable_grad() = at::Tensor();
-    for (std::size_t done = 0; done < order_.size(); ++done) {
-        preparation.next({"computing the reference gradients", static_cast<int>(done), static_cast<int>(order_.size())});
-        const int i = order_[done];
-        at::Tensor x = inputs_[static_cast<std::size_t>(i)];
-        for (const LayerModule& layer : layers_) {
-            preparation.goOn();
-            x = layer.forward(x);
+    outcome_.result = std::max(outcome_.result, result); // from Off over Bitwise and Tolerance to Failed
+}
+
+void GradientChecker::compareOutputs(Step step, Pipeline& pipeline)
+{
+    GradientCheck result = GradientCheck::Bitwise;
+    std::size_t microbatch = 0;
+    for (const traces::Flow flow : schedule_.flows()) {
+        StageModule& last = pipeline.stage({flow, traces::Stage{schedule_.stages() - 1}});
+        last.keepOutputs(false);
+        for (const at::Tensor& output : last.takeOutputs()) {
+            double difference = 0;
+            double scale = 0;
+            const bool same = agree(output, expected_[microbatch].front(), result, difference, scale);
+            if (!same && result != GradientCheck::Failed) {
+                result = GradientCheck::Failed;
+                outcome_.failure = outputFailure({static_cast<int>(microbatch), step, difference, scale});
+            }
+            ++microbatch;
         }
-        microbatchLoss(plan_.model.loss, x, targets_[static_cast<std::size_t>(i)], static_cast<int>(inputs_.size()))
-            .backward();
     }
-    for (int s = 0; s < pipeline.stages(); ++s) pipeline.stage(traces::Stage{s}).keepGradients(true);
+    outcome_.result = std::max(outcome_.result, result);
+}
+
+void GradientChecker::compareWeights(Step step, Pipeline& pipeline)
+{
+    GradientCheck result = GradientCheck::Bitwise;
+    for (const Place& place : places(schedule_)) {
+        const std::vector<at::Tensor>& found = pipeline.stage(place).parameters();
+        const std::vector<at::Tensor>& expected = reenactment_->weights(place.stage);
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            double difference = 0;
+            double scale = 0;
+            if (agree(found[i], expected[i], result, difference, scale) || result == GradientCheck::Failed) continue;
+            result = GradientCheck::Failed;
+            outcome_.failure = weightFailure({place.stage.value, i, step, difference, scale});
+        }
+    }
+    outcome_.result = std::max(outcome_.result, result);
 }
 
 void GradientChecker::compare(Step step, Pipeline& pipeline)
 {
     const AllocationScope nobody({});
     const at::NoGradGuard noGrad;
-    std::size_t next = 0;
-    GradientCheck result = GradientCheck::Bitwise;
-    for (int s = 0; s < pipeline.stages(); ++s) {
-        StageModule& stage = pipeline.stage(traces::Stage{s});
-        const std::vector<at::Tensor> gradients = stage.takeGradients();
-        stage.keepGradients(false);
-        for (std::size_t i = 0; i < gradients.size(); ++i) {
-            const at::Tensor& expected = parameters_[next++].grad();
-            if (at::equal(gradients[i], expected)) continue;
-            const Difference found = differenceOf(gradients[i], expected);
-            outcome_.diverged = outcome_.diverged || !found.referenceFinite;
-            if (found.sameButForNaN) continue;
-            if (!(outcome_.maxAbsDiff >= found.largest)) outcome_.maxAbsDiff = found.largest; // keeps a NaN visible
-            const bool near = found.largest <= kTolerance * found.scale; // false for NaN
-            if (near && result == GradientCheck::Bitwise) result = GradientCheck::Tolerance;
-            if (near || result == GradientCheck::Failed) continue;
-            result = GradientCheck::Failed;
-            outcome_.failure = gradientFailure({s, i, step, found.largest, found.scale});
-        }
-    }
-    outcome_.result = std::max(outcome_.result, result); // from Off over Bitwise and Tolerance to Failed
+    if (schedule_.asynchronous()) compareWeights(step, pipeline);
+    else if (schedule_.inference()) compareOutputs(step, pipeline);
+    else compareGradients(step, pipeline);
+    expected_.clear();
     if (plan_.run.check == CheckMode::First) { // nothing more to compare: the memory goes back
+        reenactment_.reset();
         layers_.clear();
         parameters_.clear();
         inputs_.clear();

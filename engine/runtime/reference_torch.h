@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The run's check of itself: the gradients of a step against those of the plain sequential model. The reference knows no
-// stages, boundaries, schedules or hand-offs: it builds the whole model anew from the seed, runs the micro-batches one
-// after another on one thread, and lets autograd accumulate. It works between steps, outside of every span that is
-// timed, and its memory is booked on no rank. Private to the runtime.
+// The run's check of itself: the gradients of a step against those of the plain sequential model, or where nothing comes back its
+// outputs. The reference knows no stages, boundaries, schedules or hand-offs: it builds the whole model anew from the seed, runs
+// the micro-batches one after another on one thread, and lets autograd accumulate. It works between steps, outside of every span
+// that is timed, and its memory is booked on no rank. Where weights change while micro-batches are in flight, the weights after the
+// step are compared with a plain re-enactment of the update rule. Private to the runtime.
 //
-//   GradientChecker checker(plan, schedule);
+//   GradientChecker checker(plan, schedule, partition);
 //   if (checker.due(step)) checker.prepare(step, pipeline, preparation); // before the step
 //   if (checker.due(step)) checker.compare(step, pipeline);              // after it
 //
-// Equal weights, equal data, equal order of accumulation (the schedule's order of backwards) and the same kernels give the
-// same bits. Where a schedule accumulates in an order of its own per stage, sums round differently: then a gradient may be
-// off by kTolerance of the parameter's largest one. Where the reference itself is no longer finite the run has diverged, as
+// Equal weights, equal data, equal order of accumulation and the same kernels give the same bits. Sums of floats depend on their
+// order: a stage adds up in the order of its backwards, so the reference goes through the micro-batches once for each order that
+// some stage has; where two directions have a copy of the weights each, it adds up each one's own and then the two. What is left, a
+// sequence cut into slices, rounds differently: then a gradient may be off by kTolerance of the parameter's largest one. Where the reference itself is no longer finite the run has diverged, as
 // the sequential model would have: that is no fault of the pipeline, and is told apart.
 #pragma once
 
 #include "engine/runtime/pipeline_torch.h"
 
+#include <map>
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace stagecraft::runtime {
 
@@ -28,11 +34,42 @@ struct CheckOutcome {
     engine::FailureMessage failure; // where result is Failed
 };
 
+// The update rule of an asynchronous schedule, plainly: the micro-batches one after the other, each through the whole model with the
+// version of each stage's weights that the schedule gives it, and an update of a stage's newest version after every group. It keeps
+// all versions of a step. Its weights and its optimizers go on from step to step by themselves.
+class Reenactment {
+public:
+    Reenactment(const engine::Plan& plan, const engine::Schedule& schedule, const engine::Partition& partition, const Preparation& preparation);
+
+    void runStep(const Preparation& preparation);
+    [[nodiscard]] const std::vector<at::Tensor>& weights(traces::Stage stage) const { return stages_[traces::index(stage)].versions.back(); }
+
+private:
+    struct StageState {
+        StageDuties duties;
+        std::vector<LayerModule> layers;
+        std::vector<std::vector<at::Tensor>> versions; // of the weights, of this step
+        std::map<int, std::vector<at::Tensor>> waiting; // gradients by micro-batch, until it is their turn
+        std::vector<at::Tensor> gradients;             // of the group so far
+        std::size_t collected = 0;                     // gradients of the step
+        std::unique_ptr<StageOptimizer> optimizer;
+    };
+    [[nodiscard]] bool canTake(int microbatch) const;
+    void take(int microbatch);
+    static void collect(StageState& stage);
+    static void update(StageState& stage);
+
+    const engine::Plan& plan_;
+    std::vector<StageState> stages_;
+    std::vector<at::Tensor> inputs_;
+    std::vector<at::Tensor> targets_;
+};
+
 class GradientChecker {
 public:
     static constexpr double kTolerance = 1e-4;
 
-    GradientChecker(const engine::Plan& plan, const engine::Schedule& schedule);
+    GradientChecker(const engine::Plan& plan, const engine::Schedule& schedule, engine::Partition partition);
 
     [[nodiscard]] bool due(traces::Step step) const;
     void prepare(traces::Step step, Pipeline& pipeline, const Preparation& preparation);
@@ -40,14 +77,30 @@ public:
     [[nodiscard]] const CheckOutcome& outcome() const { return outcome_; }
 
 private:
+    // The micro-batches whose gradients a copy of a stage adds up, in that order.
+    using Order = std::vector<int>;
+
     void build(const Preparation& preparation);
+    void takeWeights(Pipeline& pipeline);
+    void computeGradients(const Preparation& preparation);
+    void computeOutputs(const Preparation& preparation);
+    at::Tensor forward(int microbatch, const Preparation& preparation) const;
+    void compareGradients(traces::Step step, Pipeline& pipeline);
+    void compareOutputs(traces::Step step, Pipeline& pipeline);
+    void compareWeights(traces::Step step, Pipeline& pipeline);
+    // False where the two differ by more than rounding; otherwise `result` is what it was, or Tolerance.
+    bool agree(const at::Tensor& found, const at::Tensor& expected, engine::GradientCheck& result, double& difference, double& scale);
 
     const engine::Plan& plan_;
-    std::vector<int> order_; // of the backwards over micro-batches
+    const engine::Schedule& schedule_;
+    engine::Partition partition_;
+    std::map<Order, std::vector<Place>> orders_;
     std::vector<LayerModule> layers_;
-    std::vector<at::Tensor> parameters_;
+    std::vector<std::vector<at::Tensor>> parameters_; // by stage
+    std::vector<std::vector<at::Tensor>> expected_;   // gradients by stage; of inference the outputs by micro-batch, one each
     std::vector<at::Tensor> inputs_;
     std::vector<at::Tensor> targets_;
+    std::optional<Reenactment> reenactment_; // asynchronous
     CheckOutcome outcome_;
 };
 

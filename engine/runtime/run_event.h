@@ -14,6 +14,7 @@ enum class RunEventKind : std::uint8_t { Action, Memory };
 
 struct RunEvent {
     RunEventKind kind = RunEventKind::Action;
+    std::uint8_t depth = 0; // of the lane: 1 for the one of two actions that runs beside the rank's own thread
     traces::Step step{};
     traces::Work work{};
     TimeNs begin = 0; // Memory: when
@@ -33,14 +34,14 @@ struct ActionTimes {
     TimeNs available = -1; // of the output to another stage
 };
 
-inline RunEvent actionEvent(traces::Step step, const traces::Work& work, const ActionTimes& times)
+inline RunEvent actionEvent(traces::Step step, const traces::Work& work, const ActionTimes& times, std::uint8_t depth = 0)
 {
-    return {RunEventKind::Action, step, work, times.begin, times.end, {times.ready, times.available}};
+    return {RunEventKind::Action, depth, step, work, times.begin, times.end, {times.ready, times.available}};
 }
 
 inline RunEvent memoryEvent(TimeNs time, const BytesByClass& bytes)
 {
-    return {RunEventKind::Memory, {}, {}, time, time, bytes};
+    return {RunEventKind::Memory, 0, {}, {}, time, time, bytes};
 }
 
 } // namespace stagecraft::runtime

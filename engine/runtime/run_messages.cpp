@@ -41,7 +41,10 @@ TraceInfo openingInfo(const RunnablePlan& runnable)
             .chunks = schedule.chunks,
             .microbatches = schedule.microbatches,
             .stageToRank = schedule.stageToRank,
-            .host = hostName()};
+            .host = hostName(),
+            .slices = schedule.slices,
+            .upStageToRank = schedule.upStageToRank,
+            .inference = schedule.inference()};
 }
 
 ProgressMessage progressAfter(int completedSteps, int allSteps)
@@ -88,6 +91,28 @@ FailureMessage actionFailure(const Work& work, Step step, Rank rank, std::string
     failure.stage = work.stage.value;
     if (work.microbatch != kNoMicroBatch) failure.microbatch = work.microbatch.value;
     failure.step = step.value;
+    return failure;
+}
+
+FailureMessage outputFailure(const OutputDifference& found)
+{
+    FailureMessage failure;
+    failure.text = fmt::format("the check of the outputs failed in step {}: those of micro-batch {} are off by {:.3g} where the largest is "
+                               "{:.3g}. This run is not to be trusted: please report its plan.",
+                               found.step.value, found.microbatch, found.difference, found.scale);
+    failure.microbatch = found.microbatch;
+    failure.step = found.step.value;
+    return failure;
+}
+
+FailureMessage weightFailure(const GradientDifference& found)
+{
+    FailureMessage failure;
+    failure.text = fmt::format("the check of the weights failed after step {}: parameter {} of stage {} is off by {:.3g} where its largest "
+                               "value is {:.3g}. This run is not to be trusted: please report its plan.",
+                               found.step.value, found.parameter, found.stage, found.difference, found.scale);
+    failure.stage = found.stage;
+    failure.step = found.step.value;
     return failure;
 }
 

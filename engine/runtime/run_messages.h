@@ -40,4 +40,14 @@ struct GradientDifference {
 };
 engine::FailureMessage gradientFailure(const GradientDifference& found);
 
+engine::FailureMessage weightFailure(const GradientDifference& found); // after the step, by the schedule's update rule
+
+struct OutputDifference {
+    int microbatch = 0;
+    traces::Step step{};
+    double difference = 0; // largest
+    double scale = 0;      // largest expected value
+};
+engine::FailureMessage outputFailure(const OutputDifference& found);
+
 } // namespace stagecraft::runtime

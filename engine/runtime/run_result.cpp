@@ -17,6 +17,18 @@ using traces::Trace;
 
 namespace {
 
+// What the schedule has nothing of follows from what it has: a whole backward is its parts, a part half of it, a pair the sum, and
+// of one that always ran together with another the half.
+void fillIn(StageCosts& stage)
+{
+    if (stage.backward == 0) stage.backward = stage.inputGrad + stage.weightGrad;
+    if (stage.forward == 0 && stage.overlap > 0) stage.forward = std::max<TimeNs>(stage.overlap - stage.backward, stage.overlap / 3);
+    if (stage.backward == 0 && stage.overlap > 0) stage.backward = stage.overlap - stage.forward;
+    if (stage.inputGrad == 0) stage.inputGrad = stage.backward / 2;
+    if (stage.weightGrad == 0) stage.weightGrad = std::max<TimeNs>(stage.backward - stage.inputGrad, 0);
+    if (stage.overlap == 0) stage.overlap = stage.forward + stage.backward;
+}
+
 // Times are measured; what is held follows from the model to the byte, but for the activations, which are counted.
 std::vector<StageCosts> costsFrom(const RunFacts& facts)
 {
@@ -27,13 +39,15 @@ std::vector<StageCosts> costsFrom(const RunFacts& facts)
         StageCosts stage;
         stage.forward = facts.totals.median(Stage{s}, ActionKind::Forward);
         stage.backward = facts.totals.median(Stage{s}, ActionKind::Backward);
-        stage.inputGrad = stage.backward / 2;
-        stage.weightGrad = stage.backward - stage.inputGrad;
-        stage.overlap = stage.forward + stage.backward;
+        stage.inputGrad = facts.totals.median(Stage{s}, ActionKind::InputGrad);
+        stage.weightGrad = facts.totals.median(Stage{s}, ActionKind::WeightGrad);
+        stage.overlap = facts.totals.median(Stage{s}, ActionKind::Overlap);
+        fillIn(stage);
         stage.optimizer = facts.totals.median(Stage{s}, ActionKind::Optimizer);
         for (int i = 0; i < facts.partition[s]; ++i, ++layer) {
             stage.weightBytes += layers[layer].parameters * Bytes{sizeof(float)};
             stage.activationBytes += layers[layer].activationBytes;
+            stage.wgradBytes += layers[layer].wgradBytes;
         }
         stage.gradientBytes = stage.weightBytes;
         if (facts.plan.run.optimizer == OptimizerKind::AdamW) stage.optimizerBytes = 2 * stage.weightBytes;

@@ -100,7 +100,7 @@ void Run::trainSteps()
     const RunnablePlan& r = runnable_;
     const Preparation preparation(control_, [this](const PreparationPiece& piece) { say(preparationProgress(piece)); });
     Pipeline pipeline({r.plan, r.schedule, r.partition, clock_, options_.fault}, preparation);
-    GradientChecker checker(r.plan, r.schedule);
+    GradientChecker checker(r.plan, r.schedule, r.partition);
     StepKeeper keeper(r.plan, pipeline, checker, recorder_, control_);
     keeper.prepare(Step{0}, preparation);
     if (control_.ending()) return;

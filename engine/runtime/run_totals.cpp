@@ -4,6 +4,8 @@
 #include "traces/analysis/median.h"
 #include "traces/analysis/step_times.h"
 
+#include <algorithm>
+
 namespace stagecraft::runtime {
 
 using namespace traces;
@@ -16,6 +18,9 @@ std::optional<std::size_t> placeOf(ActionKind kind)
     case ActionKind::Forward: return 0;
     case ActionKind::Backward: return 1;
     case ActionKind::Optimizer: return 2;
+    case ActionKind::InputGrad: return 3;
+    case ActionKind::WeightGrad: return 4;
+    case ActionKind::Overlap: return 5;
     default: return std::nullopt;
     }
 }
@@ -28,21 +33,38 @@ RunTotals::RunTotals(int stages) : transferSeries_(static_cast<std::size_t>(stag
 
 void RunTotals::take(const Record& record)
 {
-    if (const auto* lane = std::get_if<LaneRecord>(&record)) lanes_.push_back(lane->lane.kind);
+    if (const auto* lane = std::get_if<LaneRecord>(&record)) lanes_.push_back(lane->lane);
     if (const auto* pause = std::get_if<PauseRecord>(&record)) pauses_.push_back(pause->pause);
     if (const auto* step = std::get_if<StepRecord>(&record)) endStep(step->step);
-    if (const auto* slice = std::get_if<SliceRecord>(&record)) {
-        const std::optional<std::size_t> series = seriesOf(*slice);
-        if (!series) return;
-        const auto step = open_.try_emplace(slice->slice.step, medians_.size()).first;
-        step->second[*series].push_back(slice->slice.duration());
-    }
+    if (const auto* slice = std::get_if<SliceRecord>(&record)) takeSlice(*slice);
 }
 
-std::optional<std::size_t> RunTotals::seriesOf(const SliceRecord& record) const
+// Of two that ran together each took longer than alone: what counts is the time of both.
+void RunTotals::takeSlice(const SliceRecord& record)
 {
-    if (lanes_[index(record.lane)] == LaneKind::Transfer) return transferSeries_;
-    const Action& action = record.slice.action;
+    const LaneInfo& lane = lanes_[index(record.lane)];
+    const Slice& slice = record.slice;
+    if (lane.kind == LaneKind::Transfer) return note(slice.step, transferSeries_, slice.duration());
+    if (lane.kind != LaneKind::Compute) return;
+    if (lane.depth > 0) {
+        beside_[lane.rank] = slice;
+        return;
+    }
+    if (const auto pair = beside_.extract(lane.rank)) {
+        const Slice& forward = pair.mapped();
+        const TimeNs both = std::max(slice.end, forward.end) - std::min(slice.begin, forward.begin);
+        return note(slice.step, index(forward.action.stage()) * kKinds + *placeOf(ActionKind::Overlap), both);
+    }
+    if (const std::optional<std::size_t> series = seriesOf(slice.action)) note(slice.step, *series, slice.duration());
+}
+
+void RunTotals::note(Step step, std::size_t series, TimeNs duration)
+{
+    open_.try_emplace(step, medians_.size()).first->second[series].push_back(duration);
+}
+
+std::optional<std::size_t> RunTotals::seriesOf(const Action& action)
+{
     const std::optional<std::size_t> place = placeOf(action.kind());
     if (!place) return std::nullopt;
     return index(action.stage()) * kKinds + *place;

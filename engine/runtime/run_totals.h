@@ -27,20 +27,23 @@ public:
     [[nodiscard]] const std::vector<traces::Interval>& pauses() const { return pauses_; }
 
     // The median over the counted steps (traces/analysis/step_times.h) of the median within each; 0 where nothing of the
-    // kind ran. Forward, Backward and Optimizer are kept.
+    // kind ran. Forward, Backward, InputGrad, WeightGrad, Overlap (of a pair, by its forward's stage) and Optimizer are kept.
     [[nodiscard]] traces::TimeNs median(traces::Stage stage, traces::ActionKind kind) const;
     [[nodiscard]] traces::TimeNs medianTransfer() const; // a hand-off between ranks
 
 private:
-    static constexpr std::size_t kKinds = 3;
+    static constexpr std::size_t kKinds = 6;
     using Durations = std::vector<std::vector<traces::TimeNs>>; // by series
 
-    [[nodiscard]] std::optional<std::size_t> seriesOf(const traces::SliceRecord& record) const;
+    void takeSlice(const traces::SliceRecord& record);
+    void note(traces::Step step, std::size_t series, traces::TimeNs duration);
+    [[nodiscard]] static std::optional<std::size_t> seriesOf(const traces::Action& action);
     void endStep(const traces::StepSpan& step);
     [[nodiscard]] traces::TimeNs medianOfSeries(std::size_t series) const;
 
     std::size_t transferSeries_; // the last one; before it stages by kinds
-    std::vector<traces::LaneKind> lanes_;
+    std::vector<traces::LaneInfo> lanes_;
+    std::map<traces::Rank, traces::Slice> beside_; // the forward of a pair, until its backward comes
     std::map<traces::Step, Durations> open_; // steps that have not ended
     std::vector<std::vector<std::optional<traces::TimeNs>>> medians_; // by series, then one for each of steps_
     std::vector<traces::StepSpan> steps_;

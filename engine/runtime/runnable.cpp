@@ -8,33 +8,70 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <optional>
+
 namespace stagecraft::runtime {
 
 using namespace engine;
+using traces::ActionKind;
+using traces::Stage;
 
 namespace {
 
 constexpr int kMostThreads = 256; // of mode threads: more ranks than this no host runs at the same time
 
-// The first action that is not for this engine: it knows F and B in one direction, and hands over by itself.
+constexpr bool executes(ActionKind kind)
+{
+    switch (kind) {
+    case ActionKind::Forward:
+    case ActionKind::Backward:
+    case ActionKind::InputGrad:
+    case ActionKind::WeightGrad:
+    case ActionKind::Overlap:
+    case ActionKind::Recompute:
+    case ActionKind::Optimizer: return true;
+    default: return traces::isTransfer(kind); // which it makes by itself
+    }
+}
+
 const Action* firstUnknown(const Schedule& schedule)
 {
     for (const auto& rank : schedule.order)
-        for (const Action& action : rank) {
-            if (traces::isTransfer(action.kind())) continue;
-            const bool known = action.kind() == ActionKind::Forward || action.kind() == ActionKind::Backward;
-            if (!known || action.work.flow != traces::Flow::Single) return &action;
-        }
+        for (const Action& action : rank)
+            if (!executes(action.kind())) return &action;
     return nullptr;
 }
 
-bool everyForwardComesBack(const Schedule& schedule)
+// A stage both of whose copies one rank holds: the two would wait for each other to add up their gradients.
+std::optional<Stage> heldTwice(const Schedule& schedule)
 {
-    std::size_t backwards = 0;
-    for (const auto& rank : schedule.order)
-        for (const Action& action : rank)
-            if (action.kind() == ActionKind::Backward) ++backwards;
-    return backwards == static_cast<std::size_t>(schedule.units(traces::Flow::Single)) * schedule.stageToRank.size();
+    if (!schedule.twoDirections()) return std::nullopt;
+    for (int s = 0; s < schedule.stages(); ++s)
+        if (schedule.rankOf(traces::Flow::Down, Stage{s}) == schedule.rankOf(traces::Flow::Up, Stage{s})) return Stage{s};
+    return std::nullopt;
+}
+
+bool updatesByItself(const Schedule& schedule)
+{
+    return std::any_of(schedule.order.begin(), schedule.order.end(), [](const std::vector<Action>& list) {
+        return std::any_of(list.begin(), list.end(), [](const Action& action) { return action.kind() == ActionKind::Optimizer; });
+    });
+}
+
+// Why the engine does not run it; empty: it does.
+std::string obstacle(const Schedule& schedule)
+{
+    if (schedule.slices > 1 && schedule.twoDirections())
+        return "the live engine takes micro-batches whole, or sequences in slices, and this takes halves of micro-batches back";
+    if (const Action* unknown = firstUnknown(schedule))
+        return fmt::format("the live engine cannot execute {} ({})", traces::toText(*unknown), traces::kindName(unknown->kind()));
+    if (const std::optional<Stage> twice = heldTwice(schedule))
+        return fmt::format("rank {} holds both copies of stage {}, and the live engine adds up their gradients between two ranks",
+                           schedule.rankOf(traces::Flow::Down, *twice).value, twice->value);
+    if (schedule.twoDirections() && updatesByItself(schedule))
+        return "the live engine updates the two copies of the weights at the end of a step, and this has an OPTIMIZER of its own";
+    return {};
 }
 
 // "naive, gpipe, ... or hanayo": the families that run, by a small schedule of each; with two ranks BPipe has nothing to move.
@@ -43,8 +80,7 @@ std::string runningFamilies()
     std::vector<std::string> names;
     for (const ScheduleFamily& family : scheduleFamilies()) {
         const auto sample = generate({.name = family.name, .ranks = 4, .chunks = family.minChunks, .microbatches = 8});
-        if (!sample.ok() || sample.value().asynchronous()) continue;
-        if (firstUnknown(sample.value()) == nullptr && everyForwardComesBack(sample.value())) names.push_back(family.name);
+        if (sample.ok() && obstacle(sample.value()).empty()) names.push_back(family.name);
     }
     const std::string last = names.back();
     names.pop_back();
@@ -53,23 +89,22 @@ std::string runningFamilies()
 
 Expected<void> checkActions(const Schedule& schedule)
 {
-    if (schedule.slices > 1)
-        return Error{fmt::format("schedule {}: the live engine takes sequences whole, and this cuts each into {} slices. Take 1 slice, or "
-                                 "simulate this one.",
-                                 schedule.name, schedule.slices)};
-    if (schedule.asynchronous())
-        return Error{fmt::format("schedule {}: the live engine updates weights once a step, after all micro-batches, and this updates them "
-                                 "while micro-batches are in flight. Take {}, or simulate this one.",
-                                 schedule.name, runningFamilies())};
-    if (const Action* unknown = firstUnknown(schedule))
-        return Error{fmt::format("schedule {}: the live engine cannot execute {} ({}). It runs schedules of F and B in one direction: "
-                                 "take {}, or simulate this one.",
-                                 schedule.name, traces::toText(*unknown), traces::kindName(unknown->kind()), runningFamilies())};
-    if (!everyForwardComesBack(schedule))
-        return Error{fmt::format("schedule {}: it has forwards without a backward, and the live engine trains. Take {}, or simulate this "
-                                 "one.",
-                                 schedule.name, runningFamilies())};
-    return {};
+    const std::string why = obstacle(schedule);
+    if (why.empty()) return {};
+    return Error{fmt::format("schedule {}: {}. Take {}, or simulate this one.", schedule.name, why, runningFamilies())};
+}
+
+Expected<void> checkSlices(const Plan& plan, const Schedule& schedule)
+{
+    if (schedule.slices == 1) return {};
+    const auto* embedding = std::get_if<Embedding>(&plan.model.layers.front());
+    if (embedding == nullptr)
+        return Error{fmt::format("schedule {} cuts sequences into {} slices, and the model has no sequences: it starts with {}. Take 1 slice, or "
+                                 "a model that starts with an embedding.",
+                                 schedule.name, schedule.slices, layerName(plan.model.layers.front()))};
+    if (schedule.slices <= embedding->sequence) return {};
+    return Error{fmt::format("schedule {} cuts sequences into {} slices, and the model's have {} positions: take at most as many slices",
+                             schedule.name, schedule.slices, embedding->sequence)};
 }
 
 } // namespace
@@ -96,6 +131,7 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& memory)
         return Error{fmt::format("the schedule cannot be executed: rank {} waits in {} for {}, and that waits for it",
                                  report.deadlock.front().rank.value, report.deadlock.front().action,
                                  report.deadlock.front().waitsFor)};
+    if (const auto slices = checkSlices(plan, schedule.value()); !slices.ok()) return slices.error();
     const Expected<Partition> partition = partitionOf(plan);
     if (!partition.ok()) return partition.error();
     RunnablePlan runnable{plan, withoutCommunication(schedule.value()), partition.value(), costs.value(), {}};

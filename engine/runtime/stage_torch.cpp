@@ -4,73 +4,214 @@
 #include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/batch_torch.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/ones.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/utils.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
 
 namespace stagecraft::runtime {
 
 using at::Tensor;
 
 StageModule::StageModule(const Spec& spec, MemoryLedger* ledger, const Preparation& preparation)
-    : loss_(spec.plan.model.loss), inFlight_(static_cast<std::size_t>(spec.plan.pipeline.microbatches)),
-      losses_(inFlight_.size())
+    : duties_(spec.duties), loss_(spec.plan.model.loss), microbatches_(spec.plan.pipeline.microbatches), lengths_(spec.lengths),
+      caches_(static_cast<std::size_t>(lengths_.empty() ? 0 : duties_.units / duties_.slices)),
+      inFlight_(static_cast<std::size_t>(duties_.units)), losses_(inFlight_.size()), outputs_(inFlight_.size())
 {
     {
         const AllocationScope scope({.ledger = ledger, .memory = MemoryClass::Weights});
+        const Accumulation accumulation = duties_.splits ? Accumulation::Deferred : Accumulation::InPlace;
         for (int place = spec.firstLayer; place < spec.firstLayer + spec.layers; ++place) {
             preparation.next({"building the stages", place, static_cast<int>(spec.plan.model.layers.size())});
-            layers_.emplace_back(spec.plan.model.layers[static_cast<std::size_t>(place)], spec.plan.run.seed, place,
-                                 Accumulation::InPlace);
+            layers_.emplace_back(spec.plan.model.layers[static_cast<std::size_t>(place)], spec.plan.run.seed, place, accumulation);
             const auto& own = layers_.back().parameters();
             parameters_.insert(parameters_.end(), own.begin(), own.end());
         }
     }
+    if (duties_.inference) return;
+    one_ = at::ones({});
     const AllocationScope scope({.ledger = ledger, .memory = MemoryClass::Optimizer});
     optimizer_.emplace(spec.plan.run.optimizer, spec.plan.run.learningRate, parameters_);
+    if (duties_.asynchronous()) stash_.emplace(duties_, parameters_);
 }
 
-Tensor StageModule::forward(int microbatch, Tensor input)
+// A mean over all micro-batches of the step, or where the weights change within it over those of an update; of a slice by its length.
+double StageModule::lossDivisor(int unit) const
 {
-    const auto i = static_cast<std::size_t>(microbatch);
-    if (!inputs_.empty()) input = inputs_[i];
-    Tensor x = input;
-    for (const LayerModule& layer : layers_) x = layer.forward(x);
+    const double microbatches = duties_.asynchronous() ? duties_.group[static_cast<std::size_t>(unit)] : microbatches_;
+    if (lengths_.empty()) return microbatches;
+    const double whole = std::accumulate(lengths_.begin(), lengths_.end(), 0.0);
+    return microbatches * whole / lengths_[static_cast<std::size_t>(unit % duties_.slices)];
+}
 
-    InFlight& kept = inFlight_[i];
-    kept.input = std::move(input);
-    if (targets_.empty()) {
-        kept.root = torch::autograd::impl::gradient_edge(x);
-        return x.detach().requires_grad_();
+Tensor StageModule::runLayers(int unit, InFlight& kept)
+{
+    Tensor x = kept.input;
+    if (lengths_.empty()) {
+        for (const LayerModule& layer : layers_) x = layer.forward(x);
+        return x;
     }
+    const int slice = unit % duties_.slices;
+    std::vector<KeysAndValues>& caches = caches_[static_cast<std::size_t>(unit / duties_.slices)];
+    caches.resize(layers_.size());
+    SlicePass pass{.slice = slice, .firstPosition = std::accumulate(lengths_.begin(), lengths_.begin() + slice, 0), .caches = caches};
+    for (const LayerModule& layer : layers_) x = layer.forward(x, &pass);
+    kept.cuts.clear();
+    for (const auto& [made, leaf] : pass.own)
+        if (made.requires_grad()) kept.cuts.push_back({torch::autograd::impl::gradient_edge(made), leaf});
+    return x;
+}
+
+// Through the layers; notes the graph's root.
+Tensor StageModule::run(int unit, InFlight& kept)
+{
+    Tensor x = runLayers(unit, kept);
+    if (targets_.empty()) {
+        if (x.requires_grad()) kept.root = torch::autograd::impl::gradient_edge(x);
+        return x.detach();
+    }
+    const auto i = static_cast<std::size_t>(unit);
     outputShape_.assign(x.sizes().begin(), x.sizes().end());
-    const Tensor loss = microbatchLoss(loss_, x, targets_[i], static_cast<int>(inFlight_.size()));
+    if (keepOutputs_) { // for the check, which is nothing that the run holds
+        outputs_[i] = x.detach();
+        disown(outputs_[i].storage().mutable_data());
+    }
+    const Tensor loss = shareOfLoss(loss_, x, targets_[i], lossDivisor(unit));
     losses_[i] = loss.item<double>();
-    kept.root = torch::autograd::impl::gradient_edge(loss);
+    if (duties_.asynchronous()) losses_[i] *= static_cast<double>(duties_.group[i]) / microbatches_;
+    if (loss.requires_grad()) kept.root = torch::autograd::impl::gradient_edge(loss);
     return {};
 }
 
-Tensor StageModule::backward(int microbatch, Tensor outputGradient)
+void StageModule::useWeights(const std::vector<Tensor>& weights)
 {
-    InFlight work = std::move(inFlight_[static_cast<std::size_t>(microbatch)]);
-    inFlight_[static_cast<std::size_t>(microbatch)] = {};
-    if (!targets_.empty()) {
-        if (!one_.defined()) one_ = at::ones({});
-        outputGradient = one_;
+    auto next = weights.begin();
+    for (LayerModule& layer : layers_) {
+        const auto end = next + static_cast<std::ptrdiff_t>(layer.parameters().size());
+        layer.setParameters({next, end});
+        next = end;
     }
+}
+
+Tensor StageModule::forward(int unit, Tensor input)
+{
+    InFlight& kept = at(unit);
+    kept.input = inputs_.empty() ? std::move(input) : inputs_[static_cast<std::size_t>(unit)];
+    if (stash_) {
+        kept.weights = stash_->take(unit);
+        useWeights(kept.weights->weights);
+    }
+    const at::AutoGradMode mode(!duties_.inference && !isRecomputed(unit));
+    Tensor output = run(unit, kept);
+    if (duties_.inference) {
+        kept = {};
+        if (!lengths_.empty() && unit % duties_.slices + 1 == duties_.slices) caches_[static_cast<std::size_t>(unit / duties_.slices)].clear();
+    } else if (output.defined()) {
+        output.requires_grad_();
+    }
+    return output;
+}
+
+void StageModule::recompute(int unit)
+{
+    InFlight& kept = at(unit);
+    if (kept.weights) useWeights(kept.weights->weights);
+    run(unit, kept);
+}
+
+Tensor StageModule::goBack(int unit, InFlight& work, Tensor outputGradient)
+{
+    if (!targets_.empty()) outputGradient = one_;
+    torch::autograd::edge_list roots{std::exchange(work.root, {})};
+    torch::autograd::variable_list gradients{std::move(outputGradient)};
+    for (Cut& cut : work.cuts) {
+        if (!cut.leaf.grad().defined()) continue; // no slice behind it
+        roots.push_back(cut.made);
+        gradients.push_back(std::move(cut.leaf.mutable_grad()));
+    }
+    work.cuts.clear();
     // The engine itself instead of autograd::backward(): that needs the output tensor, which is not kept here.
-    torch::autograd::Engine::get_default_engine().execute({work.root}, {std::move(outputGradient)},
-                                                          /*keep_graph=*/false, /*create_graph=*/false,
+    torch::autograd::Engine::get_default_engine().execute(roots, gradients, /*keep_graph=*/false, /*create_graph=*/false,
                                                           /*accumulate_grad=*/true);
-    for (const Tensor& parameter : parameters_) {
-        if (parameter.grad().defined()) reclass(parameter.grad().storage().mutable_data(), MemoryClass::Gradients);
-    }
+    if (!lengths_.empty())
+        for (KeysAndValues& cache : caches_[static_cast<std::size_t>(unit / duties_.slices)])
+            for (std::vector<Tensor>* leaves : {&cache.keys, &cache.values}) {
+                if (leaves->empty()) continue; // no block
+                leaves->pop_back();            // the own ones: nobody reads them any more
+                for (const Tensor& leaf : *leaves) reclass(leaf.grad().storage().mutable_data(), MemoryClass::Activations);
+            }
+    const Tensor input = std::move(work.input);
     if (!inputs_.empty()) return {};
-    return std::move(work.input.mutable_grad());
+    return std::move(input.mutable_grad());
+}
+
+Tensor StageModule::backward(int unit, Tensor outputGradient)
+{
+    InFlight work = std::exchange(at(unit), {});
+    Tensor gradient = goBack(unit, work, std::move(outputGradient));
+    if (work.weights) stash_->collect(*work.weights);
+    markGradients();
+    return gradient;
+}
+
+Tensor StageModule::inputGrad(int unit, Tensor outputGradient)
+{
+    InFlight& work = at(unit);
+    const auto blockOf = [](const Tensor& tensor) { return tensor.defined() ? tensor.storage().data() : nullptr; };
+    const std::array<const void*, 2> handed{blockOf(work.input), blockOf(outputGradient)};
+    Tensor gradient;
+    {
+        const GradientQueue::Scope later(work.weightGradients);
+        gradient = goBack(unit, work, std::move(outputGradient));
+    }
+    // what the backward made and W needs is kept like an activation; what was handed over stays in the books of who made it
+    work.weightGradients.forEachKept([&](const Tensor& tensor) {
+        const bool own = std::find(handed.begin(), handed.end(), blockOf(tensor)) == handed.end();
+        if (own) reclass(tensor.storage().mutable_data(), MemoryClass::Activations);
+    });
+    return gradient;
+}
+
+void StageModule::weightGrad(int unit)
+{
+    InFlight work = std::exchange(at(unit), {});
+    work.weightGradients.run();
+    if (work.weights) stash_->collect(*work.weights);
+    markGradients();
+}
+
+void StageModule::markGradients()
+{
+    for (const Tensor& gradient : stash_ ? stash_->gradients() : gradients())
+        if (gradient.defined()) reclass(gradient.storage().mutable_data(), MemoryClass::Gradients);
+}
+
+std::vector<Tensor> StageModule::gradients() const
+{
+    std::vector<Tensor> gradients;
+    gradients.reserve(parameters_.size());
+    for (const Tensor& parameter : parameters_) gradients.push_back(parameter.grad());
+    return gradients;
+}
+
+void StageModule::setGradients(std::vector<Tensor> gradients)
+{
+    for (std::size_t i = 0; i < parameters_.size(); ++i) parameters_[i].mutable_grad() = std::move(gradients[i]);
+    markGradients();
 }
 
 void StageModule::optimize()
 {
+    if (stash_) {
+        stash_->update(*optimizer_);
+        parameters_ = stash_->newest();
+        return;
+    }
     optimizer_->step();
     kept_.clear();
     for (Tensor& parameter : parameters_) {
@@ -82,17 +223,12 @@ void StageModule::optimize()
     }
 }
 
-double StageModule::stepLoss() const
-{
-    double sum = 0;
-    for (const double loss : losses_) sum += loss;
-    return sum;
-}
-
 std::vector<std::int64_t> StageModule::outputShape() const
 {
     std::vector<std::int64_t> shape = outputShape_;
-    if (!shape.empty()) shape.front() *= static_cast<std::int64_t>(inFlight_.size());
+    if (shape.empty()) return shape;
+    shape.front() *= static_cast<std::int64_t>(inFlight_.size()) / duties_.slices;
+    if (!lengths_.empty()) shape[1] = std::accumulate(lengths_.begin(), lengths_.end(), std::int64_t{0});
     return shape;
 }
 

@@ -1,25 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One stage of the pipeline: its layers, the graphs of the micro-batches in flight, its optimizer. One thread at a time.
-// Private to the runtime.
+// One stage of the pipeline: its layers, the graphs of what is in flight, its optimizer. A unit is a micro-batch, or a slice of its
+// sequences. One thread at a time, but for a forward and a backward of an overlapped pair, which are of different units. Private to
+// the runtime.
 //
-//   Tensor y = stage.forward(i, x);       // goes to the next stage; undefined on the last
-//   Tensor dx = stage.backward(i, dy);    // goes to the stage before; undefined on the first
-//   stage.optimize();                     // after the last backward of the step
+//   Tensor y = stage.forward(i, x);       // F: goes to the next stage; undefined on the last
+//   stage.recompute(i);                   // where the forward kept its input alone
+//   Tensor dx = stage.backward(i, dy);    // B: goes to the stage before; undefined on the first
+//   Tensor dx = stage.inputGrad(i, dy);   // or I, and later
+//   stage.weightGrad(i);                  // W
+//   stage.optimize();                     // after the last of the step
 //
 // Boundary tensors are handed over without a copy: the output is detached and requires a gradient, so the next stage's
-// graph starts at it. What the stage keeps of a micro-batch is the graph's root and its input, not the output.
+// graph starts at it. What the stage keeps of a unit is the graph's root and its input, not the output.
+// A slice reads the keys and values of the slices before; their gradients wait in leaves for the backwards of those, so that a
+// slice's graph has them as further roots.
 #pragma once
 
 #include "engine/probe/memory_ledger.h"
+#include "engine/runtime/gradient_queue_torch.h"
 #include "engine/runtime/layer_torch.h"
 #include "engine/runtime/optimizer_torch.h"
 #include "engine/runtime/preparation.h"
+#include "engine/runtime/rank_work.h"
+#include "engine/runtime/weight_stash_torch.h"
 
 #include <torch/csrc/autograd/edge.h>
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace stagecraft::runtime {
@@ -30,45 +40,84 @@ public:
         const engine::Plan& plan;
         int firstLayer = 0;
         int layers = 0;
+        StageDuties duties;
+        std::vector<int> lengths; // positions of each slice; empty: sequences are whole
     };
     // Weights and the optimizer's state are booked in `ledger`.
     StageModule(const Spec& spec, MemoryLedger* ledger, const Preparation& preparation);
 
-    // The first stage's inputs, the last stage's targets: one per micro-batch.
+    // The first stage's inputs, the last stage's targets: one per unit.
     void giveInputs(std::vector<at::Tensor> inputs) { inputs_ = std::move(inputs); }
     void giveTargets(std::vector<at::Tensor> targets) { targets_ = std::move(targets); }
 
-    at::Tensor forward(int microbatch, at::Tensor input);
-    at::Tensor backward(int microbatch, at::Tensor outputGradient);
+    at::Tensor forward(int unit, at::Tensor input);
+    void recompute(int unit);
+    at::Tensor backward(int unit, at::Tensor outputGradient);
+    at::Tensor inputGrad(int unit, at::Tensor outputGradient);
+    void weightGrad(int unit);
     void optimize();
 
-    // Loss of the step whose forwards have run, the last stage's; and the shape of its whole output.
-    [[nodiscard]] double stepLoss() const;
+    // Losses of the step whose forwards have run, by unit; the last stage's. And the shape of its whole output.
+    [[nodiscard]] const std::vector<double>& losses() const { return losses_; }
     [[nodiscard]] std::vector<std::int64_t> outputShape() const;
 
     [[nodiscard]] const std::vector<at::Tensor>& parameters() const { return parameters_; }
+    [[nodiscard]] std::vector<at::Tensor> gradients() const;
+    // Instead of its own: what all copies of the stage come to together. One for each parameter.
+    void setGradients(std::vector<at::Tensor> gradients);
     // Moves the gradients out; they belong to no rank's memory from then on. optimize() without it drops them.
     void keepGradients(bool keep) { keepGradients_ = keep; }
     std::vector<at::Tensor> takeGradients() { return std::move(kept_); }
+    // The last stage's outputs of the step, by unit.
+    void keepOutputs(bool keep) { keepOutputs_ = keep; }
+    std::vector<at::Tensor> takeOutputs() { return std::exchange(outputs_, std::vector<at::Tensor>(outputs_.size())); }
 
 private:
+    // Something that a graph made and whose gradient others bring to a leaf.
+    struct Cut {
+        torch::autograd::Edge made;
+        at::Tensor leaf;
+    };
     struct InFlight {
         at::Tensor input;
         torch::autograd::Edge root;
+        std::vector<Cut> cuts;
+        GradientQueue weightGradients;
+        std::shared_ptr<WeightVersion> weights; // asynchronous: those of its forward
     };
 
+    // Through the layers; on the last stage the loss. Notes the graph's root.
+    at::Tensor run(int unit, InFlight& kept);
+    at::Tensor runLayers(int unit, InFlight& kept);
+    at::Tensor goBack(int unit, InFlight& work, at::Tensor outputGradient);
+    void useWeights(const std::vector<at::Tensor>& weights);
+    [[nodiscard]] double lossDivisor(int unit) const;
+    void markGradients();
+    [[nodiscard]] InFlight& at(int unit) { return inFlight_[static_cast<std::size_t>(unit)]; }
+    [[nodiscard]] bool isRecomputed(int unit) const
+    {
+        return !duties_.recomputed.empty() && duties_.recomputed[static_cast<std::size_t>(unit)];
+    }
+
+    StageDuties duties_;
     engine::Loss loss_;
+    int microbatches_; // of a step, in all directions: what the loss is a mean over
     std::vector<LayerModule> layers_;
     std::vector<at::Tensor> parameters_;
     std::optional<StageOptimizer> optimizer_;
     std::vector<at::Tensor> inputs_;
     std::vector<at::Tensor> targets_;
-    std::vector<InFlight> inFlight_; // by micro-batch
-    std::vector<double> losses_;     // by micro-batch, so that the sum does not depend on the order
-    std::vector<std::int64_t> outputShape_; // of one micro-batch
+    std::vector<int> lengths_;      // of slices; empty: sequences are whole
+    std::vector<std::vector<KeysAndValues>> caches_; // by micro-batch, then by block
+    std::optional<WeightStash> stash_;               // asynchronous
+    std::vector<InFlight> inFlight_; // by unit
+    std::vector<double> losses_;     // by unit, so that the sum does not depend on the order
+    std::vector<std::int64_t> outputShape_; // of one unit
     at::Tensor one_;                        // gradient of the loss
     bool keepGradients_ = false;
     std::vector<at::Tensor> kept_;
+    bool keepOutputs_ = false;
+    std::vector<at::Tensor> outputs_;
 };
 
 } // namespace stagecraft::runtime

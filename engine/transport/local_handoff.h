@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hand-off between stages of one process: a box for every boundary tensor of a step, addressed by direction, receiving
-// stage and micro-batch. Putting is a move and one atomic store; nobody ever waits to put, so no schedule can deadlock
+// Hand-off between stages of one process: a box for every boundary tensor of a step, addressed by what it is (an activation goes
+// forward, a gradient backward), receiving stage, micro-batch or slice, and which of two pipelines in opposite directions. Putting is a move and one atomic store; nobody ever waits to put, so no schedule can deadlock
 // here that is legal. Each box is filled once and emptied once a step.
 //
 //   handoff.put({Direction::Forward, Stage{1}, i}, std::move(y), clock);          // sender's thread
@@ -10,7 +10,7 @@
 
 #include "engine/probe/clock.h"
 #include "engine/transport/spin_wait.h"
-#include "traces/base/ids.h"
+#include "traces/base/action.h"
 
 #include <atomic>
 #include <cstddef>
@@ -26,6 +26,8 @@ struct BoxAddress {
     Direction direction = Direction::Forward;
     traces::Stage receiver{};
     traces::MicroBatch microbatch{};
+    traces::Flow flow = traces::Flow::Single;
+    auto operator<=>(const BoxAddress&) const = default;
 };
 
 template <class Payload>
@@ -37,9 +39,10 @@ struct Arrival {
 template <class Payload>
 class LocalHandoff {
 public:
-    LocalHandoff(int stages, int microbatches, const Patience& patience)
-        : microbatches_(static_cast<std::size_t>(microbatches)),
-          count_(2 * static_cast<std::size_t>(stages) * microbatches_), boxes_(new Box[count_]), patience_(patience)
+    // `units`: micro-batches, or slices of them, of the direction that has more.
+    LocalHandoff(int stages, int units, const Patience& patience, int flows = 1)
+        : stages_(static_cast<std::size_t>(stages)), units_(static_cast<std::size_t>(units)),
+          count_(2 * static_cast<std::size_t>(flows) * stages_ * units_), boxes_(new Box[count_]), patience_(patience)
     {
     }
 
@@ -95,11 +98,13 @@ private:
 
     Box& at(const BoxAddress& address)
     {
-        const std::size_t row = 2 * traces::index(address.receiver) + (address.direction == Direction::Forward ? 0 : 1);
-        return boxes_[row * microbatches_ + traces::index(address.microbatch)];
+        const std::size_t flow = address.flow == traces::Flow::Up ? 1 : 0;
+        const std::size_t row = 2 * (flow * stages_ + traces::index(address.receiver)) + (address.direction == Direction::Forward ? 0 : 1);
+        return boxes_[row * units_ + traces::index(address.microbatch)];
     }
 
-    std::size_t microbatches_;
+    std::size_t stages_;
+    std::size_t units_;
     std::size_t count_;
     std::unique_ptr<Box[]> boxes_;
     Patience patience_;

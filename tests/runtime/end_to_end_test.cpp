@@ -4,12 +4,14 @@
 #include "tests/runtime/run_plan.h"
 
 #include "engine/schedule/lower.h"
+#include "engine/schedule/milestones.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace stagecraft::runtime {
 namespace {
@@ -151,6 +153,169 @@ TEST(LocalSession, ComputesTheSameLossesWithEveryScheduleAndInBothModes)
         for (const char* name : {"eager-1f1b", "seq1f1b"}) expectSame(littleTransformer(name, 2, 1, mode));
         for (const char* name : {"1f1b-v", "hanayo"}) expectSame(littleTransformer(name, 2, 2, mode));
     }
+}
+
+// Every family that the engine executes, split backwards, V and wave placements, two directions and pairs among them: with the
+// gradients of the sequential model to the bit, whatever order they are added up in.
+struct FamilyCase {
+    std::string name;
+    int ranks, chunks, microbatches;
+    RunMode mode;
+};
+
+std::vector<FamilyCase> everyFamily()
+{
+    std::vector<FamilyCase> cases;
+    for (const ScheduleFamily& family : scheduleFamilies()) {
+        if (family.name == "bpipe") continue; // with more ranks it moves activations away
+        const bool two = family.name == "dualpipe" || family.name == "chimera";
+        const int ranks = two ? 4 : 2;
+        const int chunks = family.minChunks;
+        const int microbatches = two ? 8 : 5;
+        for (const RunMode mode : {RunMode::Threads, RunMode::Emulated}) {
+            FamilyCase each{family.name, ranks, chunks, microbatches, mode};
+            while (!checkRequest({.name = each.name, .ranks = each.ranks, .chunks = each.chunks, .microbatches = each.microbatches}).ok())
+                ++each.microbatches;
+            cases.push_back(each);
+        }
+    }
+    return cases;
+}
+
+class EveryFamily : public testing::TestWithParam<FamilyCase> {};
+
+TEST_P(EveryFamily, TrainsWithTheGradientsOfTheSequentialModel)
+{
+    const auto& [name, ranks, chunks, microbatches, mode] = GetParam();
+    Plan plan = littleTransformer(name, ranks, chunks, mode);
+    plan.pipeline.microbatches = microbatches;
+    const Schedule schedule = scheduleOf(plan).value();
+    const Outcome outcome = runPlan(plan);
+    ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
+    EXPECT_EQ(outcome.result->gradientCheck, GradientCheck::Bitwise) << "largest difference " << outcome.result->gradientMaxAbsDiff;
+    EXPECT_EQ(outcome.trace.info.stageToRank, schedule.stageToRank);
+    EXPECT_EQ(outcome.trace.info.upStageToRank, schedule.upStageToRank);
+    EXPECT_EQ(outcome.trace.info.inference, schedule.inference());
+    if (!schedule.inference()) {
+        EXPECT_LT(outcome.result->loss.back(), outcome.result->loss.front());
+    }
+    // what ran is what the schedule says, each action on its rank, each edge in its order
+    std::map<int, std::multiset<std::string>> expected, ran;
+    for (int r = 0; r < schedule.ranks; ++r)
+        for (const traces::Action& action : schedule.order[static_cast<std::size_t>(r)])
+            engine::forEachWork(action, [&](const traces::Work& work) {
+                if (work.kind == ActionKind::Optimizer) return; // the synchronous ones have it added
+                for (int step = 0; step < plan.run.steps; ++step) expected[r].insert(toText(traces::Action{work, {}}));
+            });
+    for (const Lane& lane : outcome.trace.lanes())
+        for (std::size_t i = 0; i < lane.size(); ++i)
+            if (lane.info().kind == LaneKind::Compute && lane.action(i).kind() != ActionKind::Optimizer)
+                ran[lane.info().rank.value].insert(toText(lane.action(i)));
+    EXPECT_EQ(ran, expected);
+    for (std::size_t l = 0; l < outcome.trace.laneCount(); ++l)
+        for (const traces::Edge& edge : outcome.trace.edgesOfLane(traces::LaneId{l})) {
+            EXPECT_GE(edge.ready, outcome.trace.slice(edge.from).end);
+            EXPECT_GE(outcome.trace.slice(edge.to).begin, edge.ready);
+        }
+    // everything that was kept for a backward is gone at the end
+    for (const traces::MemorySeries& series : outcome.trace.memory())
+        if (series.memory == traces::MemoryClass::Activations || series.memory == traces::MemoryClass::Gradients ||
+            series.memory == traces::MemoryClass::Recompute) {
+            EXPECT_EQ(series.value.back(), 0) << "rank " << series.rank.value << " " << traces::memoryClassText(series.memory);
+        }
+}
+
+TEST_P(EveryFamily, TrainsAlikeWhereActivationsAreComputedAgain)
+{
+    const auto& [name, ranks, chunks, microbatches, mode] = GetParam();
+    Plan plan = littleTransformer(name, ranks, chunks, mode);
+    plan.pipeline.microbatches = microbatches;
+    const std::vector<double> expected = runPlan(plan).result->loss;
+    plan.pipeline.recompute = Recompute::Full;
+    const Outcome outcome = runPlan(plan);
+    ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
+    EXPECT_EQ(outcome.result->gradientCheck, GradientCheck::Bitwise) << "largest difference " << outcome.result->gradientMaxAbsDiff;
+    EXPECT_EQ(outcome.result->loss, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Runtime, EveryFamily, testing::ValuesIn(everyFamily()),
+                         [](const auto& each) { return caseName(each.param.name, each.param.mode); });
+
+// Sequences in slices: keys and values go from slice to slice, their gradients back. Sums round otherwise than those of whole
+// sequences.
+TEST(LocalSession, TrainsOnSequencesInSlices)
+{
+    for (const RunMode mode : {RunMode::Threads, RunMode::Emulated})
+        for (const Slicing slicing : {Slicing::Equal, Slicing::Balanced})
+            for (const Recompute recompute : {Recompute::None, Recompute::Full}) {
+                Plan plan = littleTransformer("seq1f1b", 2, 1, mode);
+                const std::vector<double> whole = runPlan(plan).result->loss;
+                plan.pipeline.slices = 3; // of 16 positions
+                plan.pipeline.slicing = slicing;
+                plan.pipeline.recompute = recompute;
+                plan.costs.attentionShare = 0.6;
+                const Outcome outcome = runPlan(plan);
+                ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
+                EXPECT_EQ(outcome.result->gradientCheck, GradientCheck::Tolerance);
+                EXPECT_LT(outcome.result->gradientMaxAbsDiff, 1e-6);
+                EXPECT_EQ(outcome.result->outputs, (std::vector<std::vector<std::int64_t>>{{8, 16, 50}}));
+                ASSERT_EQ(outcome.result->loss.size(), whole.size());
+                for (std::size_t step = 0; step < whole.size(); ++step) EXPECT_NEAR(outcome.result->loss[step], whole[step], 1e-4);
+                EXPECT_EQ(outcome.trace.info.slices, 3);
+                for (const traces::MemorySeries& series : outcome.trace.memory())
+                    if (series.memory == traces::MemoryClass::Activations) {
+                        EXPECT_EQ(series.value.back(), 0);
+                    }
+            }
+}
+
+// Weights that change while micro-batches are in flight: the versions that a stage holds are those that the schedule says.
+TEST(LocalSession, KeepsTheVersionsOfAnAsynchronousSchedule)
+{
+    for (const RunMode mode : {RunMode::Threads, RunMode::Emulated}) {
+        Plan plan = littleTransformer("pipedream", 4, 1, mode);
+        plan.pipeline.microbatches = 8;
+        plan.run.optimizer = OptimizerKind::Sgd;
+        plan.run.learningRate = 0.1;
+        const Outcome outcome = runPlan(plan);
+        ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
+        EXPECT_EQ(outcome.result->gradientCheck, GradientCheck::Bitwise);
+        const std::vector<StageCosts>& costs = outcome.result->measuredCosts;
+        for (int r = 0; r < 4; ++r) {
+            // p - r micro-batches in flight, each with the weights of its forward; the newest are the weights themselves
+            const traces::MemorySeries* versions = outcome.trace.memorySeries(Rank{r}, traces::MemoryClass::Versions);
+            const traces::Bytes most = versions ? *std::max_element(versions->value.begin(), versions->value.end()) : 0;
+            EXPECT_EQ(most, (4 - 1 - r) * costs[static_cast<std::size_t>(r)].weightBytes) << "rank " << r;
+        }
+    }
+}
+
+// In mode threads the two of a pair run on two threads of the rank, at the same time.
+TEST(LocalSession, RunsThePartsOfAPairTogether)
+{
+    Plan plan = littleTransformer("dualpipe", 4, 1, RunMode::Threads);
+    plan.pipeline.microbatches = 8;
+    const Outcome outcome = runPlan(plan);
+    ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
+    std::size_t pairs = 0;
+    std::size_t together = 0;
+    for (int r = 0; r < 4; ++r) {
+        const auto beside = outcome.trace.findLane(Rank{r}, LaneKind::Compute, 1);
+        if (!beside) continue;
+        const Lane& forwards = outcome.trace.lane(*beside);
+        const Lane& own = outcome.trace.lane(*outcome.trace.findLane(Rank{r}, LaneKind::Compute));
+        for (std::size_t i = 0; i < forwards.size(); ++i) {
+            ++pairs;
+            for (std::size_t k = 0; k < own.size(); ++k)
+                if (own.begin(k) < forwards.end(i) && forwards.begin(i) < own.end(k)) ++together;
+        }
+    }
+    const Schedule schedule = scheduleOf(plan).value();
+    std::size_t expected = 0;
+    for (const auto& list : schedule.order)
+        expected += static_cast<std::size_t>(std::count_if(list.begin(), list.end(), [](const auto& a) { return a.kind() == ActionKind::Overlap; }));
+    EXPECT_EQ(pairs, expected * static_cast<std::size_t>(plan.run.steps));
+    EXPECT_GT(together, 0U);
 }
 
 // Backwards in the opposite order add the gradients up in it: the plain run does so too, and another schedule's losses differ in

@@ -15,7 +15,7 @@ class RecordBuilderTest : public testing::Test {
 protected:
     void start(int ranks, int chunks)
     {
-        const Schedule schedule =
+        schedule =
             generate({.name = chunks == 1 ? "1f1b" : "interleaved", .ranks = ranks, .chunks = chunks, .microbatches = 2})
                 .value();
         builder = std::make_unique<RecordBuilder>(schedule);
@@ -54,6 +54,7 @@ protected:
         return result;
     }
 
+    Schedule schedule; // outlives the builder
     std::unique_ptr<RecordBuilder> builder;
     Trace trace;
 };

@@ -3,22 +3,30 @@
 // The parts that work on tensors: allocator, layers, linear, optimizer.
 #include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/batch_torch.h"
+#include "engine/runtime/gradient_queue_torch.h"
 #include "engine/runtime/layer_torch.h"
 #include "engine/runtime/linear_torch.h"
 #include "engine/runtime/optimizer_torch.h"
 #include "tests/runtime/manual_clock.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/randn_like.h>
 #include <c10/util/Exception.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/functions/utils.h>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <thread>
 
 namespace stagecraft::runtime {
@@ -163,6 +171,88 @@ TEST_F(TensorsTest, GradientsAddedInPlaceAreAutogradsToTheBit)
         EXPECT_TRUE(at::equal(weight.grad(), plainWeight.grad())) << rows;
         EXPECT_TRUE(at::equal(bias.grad(), plainBias.grad())) << rows;
     }
+}
+
+// B, and I with W behind it, are both autograd's gradients to the bit; between I and W nothing is in .grad.
+TEST_F(TensorsTest, DeferredGradientsAreAutogradsToTheBit)
+{
+    const auto backward = [](const at::Tensor& y, const at::Tensor& dy) {
+        torch::autograd::Engine::get_default_engine().execute({torch::autograd::impl::gradient_edge(y)}, {dy}, false, false, true);
+    };
+    const Layer layers[] = {Linear{96, 48, Activation::Gelu}, TransformerBlock{32, 2, 64}, Embedding{50, 16, 32}, Head{32, 50}};
+    for (const Layer& layer : layers)
+        for (const int rows : {1, 8, 80}) {
+            SCOPED_TRACE(layerName(layer) + ", " + std::to_string(rows) + " rows");
+            const bool embeds = std::holds_alternative<Embedding>(layer);
+            const LayerModule plain(layer, 3, 0, Accumulation::Autograd);
+            const LayerModule whole(layer, 3, 0, Accumulation::Deferred);
+            const LayerModule split(layer, 3, 0, Accumulation::Deferred);
+            std::vector<GradientQueue> later(3);
+            for (GradientQueue& queue : later) { // accumulates
+                const auto input = [&](const at::Tensor& values) { return embeds ? values : values.clone().requires_grad_(); };
+                const at::Tensor values = embeds                                       ? at::randint(50, {rows, 16}, at::kLong)
+                                          : std::holds_alternative<Linear>(layer)      ? at::randn({rows, 96})
+                                                                                       : at::randn({rows, 16, 32});
+                const at::Tensor x[] = {input(values), input(values), input(values)};
+                const at::Tensor y = plain.forward(x[0]);
+                const at::Tensor dy = at::randn_like(y);
+                backward(y, dy);
+                backward(whole.forward(x[1]), dy);
+                {
+                    const GradientQueue::Scope scope(queue);
+                    backward(split.forward(x[2]), dy);
+                }
+                EXPECT_FALSE(queue.empty());
+                if (embeds) continue;
+                EXPECT_TRUE(at::equal(x[1].grad(), x[0].grad()));
+                EXPECT_TRUE(at::equal(x[2].grad(), x[0].grad()));
+            }
+            for (const at::Tensor& parameter : split.parameters()) EXPECT_FALSE(parameter.grad().defined());
+            for (GradientQueue& queue : later) {
+                queue.run();
+                EXPECT_TRUE(queue.empty());
+            }
+            for (std::size_t i = 0; i < plain.parameters().size(); ++i) {
+                EXPECT_TRUE(at::equal(whole.parameters()[i].grad(), plain.parameters()[i].grad())) << "parameter " << i;
+                EXPECT_TRUE(at::equal(split.parameters()[i].grad(), plain.parameters()[i].grad())) << "parameter " << i;
+            }
+        }
+}
+
+// Slices one after the other give what the whole sequence gives.
+TEST_F(TensorsTest, ABlockReadsTheSlicesBefore)
+{
+    const LayerModule block(TransformerBlock{16, 2, 32}, 1, 0, Accumulation::Autograd);
+    const at::Tensor x = at::randn({2, 7, 16});
+    const at::Tensor whole = block.forward(x);
+    std::vector<KeysAndValues> caches(1);
+    int first = 0;
+    int slice = 0;
+    for (const int length : {3, 1, 2, 1}) {
+        SlicePass pass{.slice = slice++, .firstPosition = first, .caches = caches};
+        EXPECT_TRUE(at::allclose(block.forward(x.narrow(1, first, length), &pass), whole.narrow(1, first, length), 1e-5, 1e-6));
+        first += length;
+    }
+    EXPECT_EQ(caches[0].keys.size(), 4U);
+}
+
+TEST_F(TensorsTest, SlicesOfASequenceAddUpToIt)
+{
+    Plan plan;
+    plan.model.layers = {Embedding{50, 17, 8}, Head{8, 50}};
+    plan.model.loss = Loss::CrossEntropy;
+    plan.pipeline = {.schedule = "seq1f1b", .ranks = 2, .chunks = 1, .microbatches = 2, .customSchedule = {}};
+    plan.costs.attentionShare = 0.8;
+    for (const Slicing slicing : {Slicing::Equal, Slicing::Balanced})
+        for (const int slices : {2, 5, 17}) {
+            plan.pipeline.slices = slices;
+            plan.pipeline.slicing = slicing;
+            const std::vector<int> lengths = sliceLengths(plan);
+            EXPECT_EQ(std::accumulate(lengths.begin(), lengths.end(), 0), 17);
+            EXPECT_GE(*std::min_element(lengths.begin(), lengths.end()), 1);
+            EXPECT_TRUE(slicing == Slicing::Equal || slices == 17 || lengths.front() > lengths.back()); // the later ones look back further
+            EXPECT_EQ(cutSequences(makeInputs(plan), lengths).size(), 2U * static_cast<std::size_t>(slices));
+        }
 }
 
 // One step from zero moments: m = (1-b1) g, v = (1-b2) g^2, so m^/(sqrt(v^) + eps) = sign(g), and the decay is decoupled:

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a rank does in one step, and what its stages have to be prepared for. Follows from the schedule alone.
+//
+//   for (const Action& action : rankWork(schedule, Rank{0})) execute(action);
+#pragma once
+
+#include "engine/schedule/schedule.h"
+
+#include <vector>
+
+namespace stagecraft::runtime {
+
+using engine::Action;
+using engine::Schedule;
+using traces::Flow;
+using traces::Rank;
+using traces::Stage;
+
+// A stage of one direction: with two of them, there are two copies of its weights.
+struct Place {
+    Flow flow = Flow::Single;
+    Stage stage{};
+    auto operator<=>(const Place&) const = default;
+};
+
+// All that there are, and those that a rank holds; stages ascending, of each the one that runs down first.
+std::vector<Place> places(const Schedule& schedule);
+std::vector<Place> placesOf(const Schedule& schedule, Rank rank);
+
+// The schedule's list without its transfers, which the engine makes by itself; behind it, where anything is trained, what it does
+// not say: of two copies the sum of their gradients, and the update of the weights. Every rank goes through its stages in ascending
+// order, so those that add up together never wait for each other in a circle.
+std::vector<Action> rankWork(const Schedule& schedule, Rank rank);
+
+// Micro-batches, or slices of them, of the direction that has more.
+int mostUnits(const Schedule& schedule);
+
+// How the schedule treats a stage.
+struct StageDuties {
+    int units = 0;          // micro-batches of the direction, or slices of them
+    bool inference = false; // forwards alone
+    bool splits = false;    // has I and W
+    std::vector<bool> recomputed; // by unit; empty: none is
+    // The units in the order in which their weight gradients are added up.
+    std::vector<int> gradientOrder;
+    int slices = 1; // units of a micro-batch
+
+    // Where weights change while units are in flight (weight_versions.h); else empty.
+    std::vector<int> version; // by unit: the weights that it goes by
+    std::vector<int> group;   // by unit: how many the update takes that its gradient is in
+    std::vector<int> update;  // by unit: which update that is
+    [[nodiscard]] int updateOf(int unit) const { return update[static_cast<std::size_t>(unit)]; }
+    int updates = 0;          // of a step
+    [[nodiscard]] bool asynchronous() const { return !version.empty(); }
+};
+StageDuties dutiesOf(const Schedule& schedule, const Place& place);
+
+} // namespace stagecraft::runtime

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/batch_torch.h"
+#include "engine/runtime/reference_torch.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace stagecraft::runtime {
+
+using at::Tensor;
+
+Reenactment::Reenactment(const engine::Plan& plan, const engine::Schedule& schedule, const engine::Partition& partition, const Preparation& preparation)
+    : plan_(plan), inputs_(makeInputs(plan)), targets_(makeTargets(plan))
+{
+    int layer = 0;
+    for (std::size_t s = 0; s < partition.size(); ++s) {
+        StageState& stage = stages_.emplace_back();
+        stage.duties = dutiesOf(schedule, {traces::Flow::Single, traces::Stage{s}});
+        std::vector<Tensor>& first = stage.versions.emplace_back();
+        for (int i = 0; i < partition[s]; ++i, ++layer) {
+            preparation.next({"building the reference", layer, static_cast<int>(plan.model.layers.size())});
+            stage.layers.emplace_back(plan.model.layers[static_cast<std::size_t>(layer)], plan.run.seed, layer, Accumulation::Autograd);
+            const auto& own = stage.layers.back().parameters();
+            first.insert(first.end(), own.begin(), own.end());
+        }
+        stage.optimizer = std::make_unique<StageOptimizer>(plan.run.optimizer, plan.run.learningRate, first);
+    }
+}
+
+// Micro-batches go by versions that others make, so the order is found on the way.
+void Reenactment::runStep(const Preparation& preparation)
+{
+    for (StageState& stage : stages_) {
+        stage.versions.erase(stage.versions.begin(), stage.versions.end() - 1);
+        stage.collected = 0;
+    }
+    std::vector<int> left(inputs_.size());
+    for (std::size_t i = 0; i < left.size(); ++i) left[i] = static_cast<int>(i);
+    while (!left.empty()) {
+        const auto next = std::find_if(left.begin(), left.end(), [&](int i) { return canTake(i); });
+        if (next == left.end()) throw std::logic_error("the versions of the weights wait for each other");
+        preparation.next({"computing the reference weights", static_cast<int>(inputs_.size() - left.size()), static_cast<int>(inputs_.size())});
+        take(*next);
+        left.erase(next);
+    }
+}
+
+// Each stage has the version that the micro-batch goes by.
+bool Reenactment::canTake(int microbatch) const
+{
+    return std::all_of(stages_.begin(), stages_.end(), [&](const StageState& stage) {
+        const auto version = static_cast<std::size_t>(stage.duties.version[static_cast<std::size_t>(microbatch)]);
+        return version < stage.versions.size();
+    });
+}
+
+void Reenactment::take(int microbatch)
+{
+    const auto i = static_cast<std::size_t>(microbatch);
+    Tensor x = inputs_[i];
+    for (StageState& stage : stages_) {
+        auto weight = stage.versions[static_cast<std::size_t>(stage.duties.version[i])].begin();
+        for (LayerModule& layer : stage.layers) {
+            const auto end = weight + static_cast<std::ptrdiff_t>(layer.parameters().size());
+            layer.setParameters({weight, end});
+            weight = end;
+            x = layer.forward(x);
+        }
+    }
+    shareOfLoss(plan_.model.loss, x, targets_[i], stages_.front().duties.group[i]).backward();
+    for (StageState& stage : stages_) {
+        std::vector<Tensor>& own = stage.waiting[microbatch];
+        for (Tensor& weight : stage.versions[static_cast<std::size_t>(stage.duties.version[i])])
+            own.push_back(std::exchange(weight.mutable_grad(), Tensor()));
+        collect(stage);
+    }
+}
+
+// Each stage adds up in its own order.
+void Reenactment::collect(StageState& stage)
+{
+    const std::vector<int>& order = stage.duties.gradientOrder;
+    while (stage.collected < order.size()) {
+        const auto next = stage.waiting.extract(order[stage.collected]);
+        if (!next) return;
+        if (stage.gradients.empty()) {
+            stage.gradients = std::move(next.mapped());
+        } else {
+            const at::NoGradGuard noGrad;
+            for (std::size_t w = 0; w < stage.gradients.size(); ++w) stage.gradients[w] = stage.gradients[w] + next.mapped()[w];
+        }
+        ++stage.collected;
+        const bool complete = stage.collected == order.size() || stage.duties.updateOf(order[stage.collected]) != stage.duties.updateOf(next.key());
+        if (complete) update(stage);
+    }
+}
+
+void Reenactment::update(StageState& stage)
+{
+    std::vector<Tensor> next;
+    {
+        const at::NoGradGuard noGrad;
+        for (const Tensor& weight : stage.versions.back()) next.push_back(weight.detach().clone().requires_grad_());
+    }
+    for (std::size_t w = 0; w < next.size(); ++w) next[w].mutable_grad() = std::exchange(stage.gradients[w], Tensor());
+    stage.gradients.clear();
+    stage.optimizer->setParameters(next);
+    stage.optimizer->step();
+    for (Tensor& weight : next) weight.mutable_grad() = Tensor();
+    stage.versions.push_back(std::move(next));
+}
+
+} // namespace stagecraft::runtime
