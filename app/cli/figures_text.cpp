@@ -89,6 +89,7 @@ std::string pathText(const traces::Trace& trace, const traces::StepFigures& figu
     const traces::Expected<traces::CriticalPath> found = traces::criticalPath(trace, figures.step);
     if (!found.ok()) return "";
     const traces::CriticalPath& path = found.value();
+    if (path.links.empty()) return "the step takes no time";
     const auto most = std::max_element(path.ranks.begin(), path.ranks.end(),
                                        [](const traces::PathTimes& a, const traces::PathTimes& b) { return a.sum() < b.sum(); });
     return fmt::format("{} compute, {} transfer, {} wait; most of it, {}, on rank {}", formatDuration(path.total.compute),

@@ -64,6 +64,28 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Naive", {"--schedule", "naive", "--microbatches", "1"}, 12'000'000, 0.75}),
     [](const auto& test) { return test.param.name; });
 
+// A step of no length has no path, and no share of it is anything.
+TEST(Simulate, TakesAStepThatTakesNoTime)
+{
+    const traces::test::TemporaryFolder folder;
+    const std::string file = folder.file("nothing.strace").string();
+    for (const std::vector<std::string>& what :
+         {std::vector<std::string>{"--forward", "0", "--backward", "0"}, {"--stage-scale", "0,0,0,0"}, {"--schedule", "forward-only", "--forward", "0"}}) {
+        std::vector<std::string> arguments{"simulate"};
+        arguments.insert(arguments.end(), what.begin(), what.end());
+        const Output shown = stagecraft(arguments);
+        EXPECT_EQ(shown.exitCode, 0);
+        EXPECT_THAT(shown.out, HasSubstr("the step takes no time"));
+        arguments.insert(arguments.end(), {"--json", "--trace", file});
+        const Json json = jsonOf(arguments);
+        EXPECT_EQ(json["makespan_ns"], 0);
+        EXPECT_EQ(json["bubble_makespan"], 0);
+        EXPECT_TRUE(json["steady_state"].is_null());
+        EXPECT_EQ(stagecraft({"analyze", file}).exitCode, 0);
+        EXPECT_EQ(stagecraft({"compare", file, file}).exitCode, 0);
+    }
+}
+
 TEST(Simulate, GoesInGroupsOfTheSizeAskedFor)
 {
     const std::string order =
