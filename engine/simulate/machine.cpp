@@ -295,6 +295,8 @@ void Machine::complete(std::size_t r)
     const bool computes = traces::isCompute(action.kind());
     if (computes || span.end > span.begin) {
         const SliceRef slice = addSlice(r, LaneKind::Compute, span, action);
+        addReason(r, slice);
+        rank.held = Held{slice, span.end};
         if (computes) {
             forEachWork(action, [&](const Work& work) { addEdges(r, work, slice); });
             if (const Weights& weights = weightsOf(action.work); action.kind() == ActionKind::Optimizer && weights.reduced != kNever)
@@ -314,6 +316,7 @@ void Machine::complete(std::size_t r)
         forEachWork(action, [&](const Work& work) {
             const std::size_t which = part++;
             account(r, work, span.begin, span.end);
+            if (work.kind == ActionKind::Backward || work.kind == ActionKind::WeightGrad) weightsOf(work).gradientBy = rank.latest;
             if (!gainOf(work)) return;
             Made& what = made(rank.step, work);
             what.done = span.end;
@@ -357,25 +360,30 @@ void Machine::beside(std::size_t r, const Action& action)
     const Bytes activations = partOf(costs_.sliceSize, stage.activationBytes, action.microbatch());
     const auto collective = [&](TimeNs time) {
         const TimeNs begin = std::max(rank.clock, rank.collectiveFree);
-        rank.collectiveFree = begin + time;
-        return Interval{begin, rank.collectiveFree};
+        return Interval{begin, begin + time};
     };
+    const auto addCopyReason = [&](SliceRef slice, TimeNs begin, TimeNs free) { addReason(r, slice, begin > free ? begin : 0); };
     const bool toPartner = schedule_.offloadTo == OffloadTo::Partner;
     switch (action.kind()) {
     case ActionKind::Offload: {
         Made& kept = made(rank.step, {ActionKind::Forward, action.work.flow, action.stage(), action.microbatch()});
-        const Interval away = copy(r, action, activations, std::max(rank.clock, rank.offloadFree));
+        const TimeNs free = std::max(rank.clock, rank.offloadFree);
+        const Interval away = copy(r, action, activations, free);
         kept.offloaded = rank.offloadFree = away.end;
-        addSlice(r, LaneKind::Copy, away, action, 0);
+        kept.offload = addSlice(r, LaneKind::Copy, away, action, 0);
+        addCopyReason(kept.offload, away.begin, free);
         recording_.hold(Rank{r}, MemoryClass::Activations, away.end, -activations);
         if (toPartner) keepForPartner(r, 2, away, action, away.begin, activations);
         return;
     }
     case ActionKind::Reload: {
         Made& kept = made(rank.step, {ActionKind::Forward, action.work.flow, action.stage(), action.microbatch()});
-        const Interval back = copy(r, action, activations, std::max({rank.clock, rank.reloadFree, kept.offloaded}));
+        const TimeNs free = std::max({rank.clock, rank.reloadFree, kept.offloaded});
+        const Interval back = copy(r, action, activations, free);
         kept.reloaded = rank.reloadFree = back.end;
         kept.reload = addSlice(r, LaneKind::Copy, back, action, 1);
+        recording_.edge({EdgeKind::Data, kept.offload, kept.reload, kept.offloaded});
+        addCopyReason(kept.reload, back.begin, free);
         recording_.hold(Rank{r}, MemoryClass::Activations, back.begin, activations);
         if (toPartner) keepForPartner(r, 3, back, action, back.end, -activations);
         return;
@@ -385,7 +393,8 @@ void Machine::beside(std::size_t r, const Action& action)
         if (weights.gathered == kNever)
             recording_.hold(Rank{r}, MemoryClass::Weights, gather.begin, stage.weightBytes - ownPart(stage.weightBytes, true));
         weights.gathered = gather.end;
-        weights.gather = addSlice(r, LaneKind::Collective, gather, action);
+        weights.gather = addCollective(r, gather, action);
+        addReason(r, weights.gather);
         return;
     }
     case ActionKind::Reshard:
@@ -396,7 +405,8 @@ void Machine::beside(std::size_t r, const Action& action)
         return;
     case ActionKind::ReduceGrad: {
         const Interval reduce = collective(ring(stage.gradientBytes, 1, costs_.machine.replicas));
-        weights.reduction = addSlice(r, LaneKind::Collective, reduce, action);
+        weights.reduction = addCollective(r, reduce, action);
+        addReason(r, weights.reduction); // that is behind all that add to these gradients
         keepOwnGradient(Rank{r}, weights, reduce.end);
         return;
     }
@@ -409,6 +419,22 @@ SliceRef Machine::addSlice(std::size_t r, LaneKind lane, Interval span, const Ac
     Interval& step = stepSpan_[static_cast<std::size_t>(ranks_[r].step)];
     step = {std::min(step.begin, span.begin), std::max(step.end, span.end)};
     return recording_.add(Rank{r}, lane, {span.begin, span.end, action, traces::Step{ranks_[r].step}, {}}, depth);
+}
+
+SliceRef Machine::addCollective(std::size_t r, Interval span, const Action& action)
+{
+    const SliceRef slice = addSlice(r, LaneKind::Collective, span, action);
+    ranks_[r].collectiveFree = span.end;
+    ranks_[r].lastCollective = slice;
+    return slice;
+}
+
+// An edge from what let the rank come to the slice; the order on a lane needs none. A copy may have queued after that, on a way that
+// others use.
+void Machine::addReason(std::size_t r, SliceRef slice, TimeNs queuedUntil)
+{
+    const std::optional<Held>& held = ranks_[r].held;
+    if (held && held->by.lane != slice.lane) recording_.edge({EdgeKind::Data, held->by, slice, std::max(held->until, queuedUntil)});
 }
 
 void Machine::addEdges(std::size_t r, const Work& work, SliceRef slice)

@@ -52,8 +52,13 @@ private:
         TimeNs offloaded = kNever; // a forward's activations: gone from the rank
         TimeNs reloaded = kNever;  // and back
         traces::SliceRef slice{};
+        traces::SliceRef offload{};
         traces::SliceRef reload{};
         bool received = false; // its RECV was reached
+    };
+    struct Held { // why a rank's clock stands where it does: a slice on whatever lane
+        traces::SliceRef by{};
+        TimeNs until = 0;
     };
     struct RankState {
         int step = 0;
@@ -72,6 +77,8 @@ private:
         TimeNs collectiveFree = 0;
         traces::SliceRef latest{}; // its last computing slice
         bool computed = false;     // has one
+        std::optional<Held> held;
+        std::optional<traces::SliceRef> lastCollective;
     };
     // The weights of a stage; each of two directions has its own.
     struct Weights {
@@ -83,6 +90,7 @@ private:
         bool stepped = false;     // the schedule said when
         TimeNs gradientBegin = 0; // of the last action that adds to the gradient
         TimeNs gradientEnd = kNever;
+        traces::SliceRef gradientBy{}; // that action
         TimeNs reduced = kNever;
         traces::SliceRef reduction{};
     };
@@ -119,6 +127,7 @@ private:
     [[nodiscard]] std::optional<Message> messageOf(const traces::Work& made) const; // nothing where the neighbour is on the same rank
     traces::SliceRef addSlice(std::size_t r, traces::LaneKind lane, traces::Interval span, const Action& action, int depth = 0);
     void addEdges(std::size_t r, const traces::Work& work, traces::SliceRef slice);
+    void addReason(std::size_t r, traces::SliceRef slice, TimeNs queuedUntil = 0);
     void account(std::size_t r, const traces::Work& work, TimeNs begin, TimeNs end);
 
     // The end of a rank's step (machine_update.cpp).
@@ -126,7 +135,8 @@ private:
     [[nodiscard]] std::vector<std::size_t> updatedTogether(std::size_t r) const;
     void reduceGradients(const std::vector<std::size_t>& group, std::optional<Stage> only = std::nullopt);
     void keepOwnGradient(Rank rank, Weights& weights, TimeNs at);
-    void update(std::size_t r, TimeNs notBefore, const traces::SliceRef* waitsFor);
+    void update(std::size_t r, const std::optional<Held>& barrier);
+    traces::SliceRef addCollective(std::size_t r, traces::Interval span, const Action& action);
     [[nodiscard]] bool reduces() const; // gradients are summed over copies of the weights
     [[nodiscard]] int copies() const { return costs_.machine.replicas * (schedule_.twoDirections() ? 2 : 1); }
     [[nodiscard]] TimeNs ring(Bytes bytes, int passes, int ranks) const;

@@ -71,19 +71,16 @@ void Machine::updateWhenReady(std::size_t r, TimeNs now)
         if (!ranks_[other].finished || ranks_[other].step != step) return;
     if (reduces()) reduceGradients(group);
 
-    TimeNs notBefore = 0;
-    SliceRef latest{};
-    const SliceRef* waitsFor = nullptr;
+    std::optional<Held> barrier;
     if (costs_.machine.barrier)
         for (const std::size_t other : group) {
-            TimeNs done = ranks_[other].clock;
-            forEachHeld(Rank{other}, [&](Flow, Stage, const StageCosts&, const Weights& weights) { done = std::max(done, weights.reduced); });
-            if (done < notBefore || !ranks_[other].computed) continue;
-            notBefore = done;
-            latest = ranks_[other].latest;
-            waitsFor = &latest;
+            std::optional<Held> done = ranks_[other].held;
+            forEachHeld(Rank{other}, [&](Flow, Stage, const StageCosts&, const Weights& weights) {
+                if (done && weights.reduced > done->until) done = Held{weights.reduction, weights.reduced};
+            });
+            if (done && (!barrier || done->until > barrier->until)) barrier = done;
         }
-    for (const std::size_t other : group) update(other, notBefore, waitsFor);
+    for (const std::size_t other : group) update(other, barrier);
     if (step + 1 < steps_) made_[static_cast<std::size_t>(step) + 1].resize(2 * shape_.factSlots);
     const bool allDone = std::all_of(ranks_.begin(), ranks_.end(), [&](const RankState& rank) { return rank.step > step; });
     if (allDone) made_[static_cast<std::size_t>(step)] = {};
@@ -95,6 +92,7 @@ void Machine::reduceGradients(const std::vector<std::size_t>& group, std::option
 {
     struct Bucket {
         TimeNs ready;
+        SliceRef madeBy; // the action that makes the last of it
         Stage stage;
         TimeNs time;
     };
@@ -107,16 +105,20 @@ void Machine::reduceGradients(const std::vector<std::size_t>& group, std::option
         const Bytes count = std::clamp<Bytes>((bytes + size - 1) / size, 1, kMostBuckets);
         for (Bytes b = 0; b < count; ++b) {
             TimeNs ready = kNever;
+            SliceRef madeBy{};
             for (const Flow flow : schedule_.flows()) {
                 const Weights& weights = weights_[weightsIndex(flow, Stage{s})];
                 const bool here = std::find(group.begin(), group.end(), index(schedule_.rankOf(flow, Stage{s}))) != group.end();
                 if (!here || weights.gradientEnd == kNever || weights.reduced != kNever) continue;
                 const auto part = static_cast<double>(b + 1) / static_cast<double>(count);
                 const auto length = static_cast<double>(weights.gradientEnd - weights.gradientBegin);
-                ready = std::max(ready, weights.gradientBegin + static_cast<TimeNs>(length * part));
+                const TimeNs there = weights.gradientBegin + static_cast<TimeNs>(length * part);
+                if (there <= ready) continue;
+                ready = there;
+                madeBy = weights.gradientBy;
             }
             const Bytes whole = bytes / count + (b < bytes % count ? 1 : 0);
-            if (ready != kNever) buckets.push_back({ready, Stage{s}, ring(whole, scatters ? 1 : 2, copies())});
+            if (ready != kNever) buckets.push_back({ready, madeBy, Stage{s}, ring(whole, scatters ? 1 : 2, copies())});
         }
     }
     std::stable_sort(buckets.begin(), buckets.end(), [](const Bucket& a, const Bucket& b) { return a.ready < b.ready; });
@@ -126,11 +128,17 @@ void Machine::reduceGradients(const std::vector<std::size_t>& group, std::option
         for (const Flow flow : schedule_.flows())
             begin = std::max(begin, ranks_[index(schedule_.rankOf(flow, bucket.stage))].collectiveFree);
         const Interval span{begin, begin + bucket.time};
+        std::vector<std::pair<SliceRef, TimeNs>> reasons{{bucket.madeBy, bucket.ready}};
+        for (const Flow flow : schedule_.flows()) { // each of the ranks was to be free of what it reduced before
+            const RankState& rank = ranks_[index(schedule_.rankOf(flow, bucket.stage))];
+            if (rank.lastCollective) reasons.emplace_back(*rank.lastCollective, rank.collectiveFree);
+        }
         for (const Flow flow : schedule_.flows()) {
             const std::size_t r = index(schedule_.rankOf(flow, bucket.stage));
             const ActionKind kind = scatters ? ActionKind::ReduceGrad : ActionKind::AllReduce;
-            const SliceRef slice = addSlice(r, LaneKind::Collective, span, traces::makeAction(kind, bucket.stage, traces::kNoMicroBatch, flow));
-            ranks_[r].collectiveFree = span.end;
+            const SliceRef slice = addCollective(r, span, traces::makeAction(kind, bucket.stage, traces::kNoMicroBatch, flow));
+            for (const auto& [from, ready] : reasons)
+                if (from.lane != slice.lane) recording_.edge({EdgeKind::Data, from, slice, ready});
             weights_[weightsIndex(flow, bucket.stage)].reduction = slice;
             reduced[{r, weightsIndex(flow, bucket.stage)}] = span.end;
         }
@@ -146,11 +154,17 @@ void Machine::keepOwnGradient(Rank rank, Weights& weights, TimeNs at)
     recording_.hold(rank, MemoryClass::Gradients, at, own - std::exchange(weights.gradient, own));
 }
 
-void Machine::update(std::size_t r, TimeNs notBefore, const SliceRef* waitsFor)
+void Machine::update(std::size_t r, const std::optional<Held>& barrier)
 {
     RankState& rank = ranks_[r];
-    rank.clock = std::max(rank.clock, notBefore);
+    const auto holdUntil = [&](const Held& held) {
+        if (held.until <= rank.clock) return;
+        rank.clock = held.until;
+        rank.held = held;
+    };
+    if (barrier) holdUntil(*barrier);
     TimeNs gathered = 0;
+    SliceRef gather{};
     forEachHeld(Rank{r}, [&](Flow flow, Stage s, const StageCosts& stage, Weights& weights) {
         const TimeNs begin = std::max(rank.clock, weights.reduced);
         const Action action = traces::makeAction(ActionKind::Optimizer, s, traces::kNoMicroBatch, flow);
@@ -159,21 +173,24 @@ void Machine::update(std::size_t r, TimeNs notBefore, const SliceRef* waitsFor)
             end += divides(Sharding::Zero1) ? duration(r, action) / costs_.machine.replicas : duration(r, action);
             const SliceRef slice = addSlice(r, LaneKind::Compute, {begin, end}, action);
             if (weights.reduced != kNever) recording_.edge({EdgeKind::Data, weights.reduction, slice, weights.reduced});
-            if (waitsFor != nullptr && *waitsFor != rank.latest) recording_.edge({EdgeKind::Data, *waitsFor, slice, notBefore});
+            addReason(r, slice);
             rank.latest = slice;
+            rank.held = Held{slice, end};
+            rank.clock = end;
         }
-        rank.clock = end;
+        holdUntil({weights.reduction, weights.reduced});
         recording_.hold(Rank{r}, MemoryClass::Gradients, end, -std::exchange(weights.gradient, 0));
         const TimeNs again = ring(stage.weightBytes, 1, costs_.machine.replicas);
         if (divides(Sharding::Zero1) && !divides(Sharding::Zero3) && !weights.sharded && again > 0) {
             const TimeNs from = std::max(end, rank.collectiveFree);
-            rank.collectiveFree = gathered = from + again;
-            addSlice(r, LaneKind::Collective, {from, gathered}, traces::makeAction(ActionKind::Unshard, s, traces::kNoMicroBatch, flow));
+            gathered = from + again;
+            gather = addCollective(r, {from, gathered}, traces::makeAction(ActionKind::Unshard, s, traces::kNoMicroBatch, flow));
+            addReason(r, gather);
         }
         weights.stepped = false;
         weights.gradientEnd = weights.reduced = kNever;
     });
-    rank.clock = std::max(rank.clock, gathered);
+    holdUntil({gather, gathered});
     ++rank.step;
     rank.position = 0;
     rank.finished = false;

@@ -44,7 +44,7 @@ private:
         const TimeNs begin = std::min(lane.begin(at.index), now_);
         const TimeNs settled = kind == PathKind::Transfer ? now_ : begin;
         const std::optional<Reason> reason = reasonOf(at, settled);
-        const TimeNs own = reason && reason->edge != nullptr ? std::max(begin, endOf(reason->from)) : begin;
+        const TimeNs own = reason && reason->edge != nullptr ? std::max(begin, std::min(endOf(reason->from), reason->at)) : begin;
         add(kind, own, at, at, nullptr);
         if (!reason || left_-- == 0) { // a damaged file may lead in a circle
             add(PathKind::Wait, span_.begin, at, at, nullptr);
@@ -56,7 +56,8 @@ private:
         return reason->from;
     }
 
-    // What was fulfilled last before the slice began. What ended later than that is no reason, whatever an edge says.
+    // What was fulfilled last before the slice began. What ended later than that is no reason, whatever an edge says, unless it gave
+    // something away in its middle: a bucket of gradients is reduced while the backward goes on.
     [[nodiscard]] std::optional<Reason> reasonOf(SliceRef at, TimeNs begin) const
     {
         std::optional<Reason> reason;
@@ -68,8 +69,9 @@ private:
         auto edge = std::lower_bound(edges.begin(), edges.end(), at.index,
                                      [](const Edge& known, std::uint32_t index) { return known.to.index < index; });
         for (; edge != edges.end() && edge->to.index == at.index; ++edge) {
-            if (endOf(edge->from) > begin) continue;
-            const TimeNs ready = std::clamp(edge->ready, endOf(edge->from), begin);
+            const bool within = edge->ready > beginOf(edge->from) && edge->ready < endOf(edge->from);
+            if (within ? edge->ready > begin : endOf(edge->from) > begin) continue;
+            const TimeNs ready = within ? edge->ready : std::clamp(edge->ready, endOf(edge->from), begin);
             if (!reason || ready > reason->at) reason = Reason{edge->from, ready, &*edge};
         }
         return reason;
@@ -96,6 +98,7 @@ private:
         if (isCompute(kind)) return PathKind::Compute;
         return kind == ActionKind::None ? PathKind::Wait : PathKind::Transfer;
     }
+    [[nodiscard]] TimeNs beginOf(SliceRef ref) const { return trace_.lane(ref.lane).begin(ref.index); }
     [[nodiscard]] TimeNs endOf(SliceRef ref) const { return trace_.lane(ref.lane).end(ref.index); }
 
     const Trace& trace_;

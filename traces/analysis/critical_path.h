@@ -7,7 +7,8 @@
 //   rank 0   |F0|F1|             |B0|B1|        the path: F0, F0->1, F0 on rank 1, B0, B0->0, B0, B1
 //   rank 1      ~~|F0|B0|~~
 //
-// An action began because of what was fulfilled last: the slice before it on its lane, or the edge that was ready last. Where
+// An action began because of what was fulfilled last: the slice before it on its lane, or the edge that was ready last, be it in
+// the middle of the slice that it comes from (a bucket of gradients, reduced while the backward goes on). Where
 // several were at the same moment, the lane's own order is followed, so that the path changes ranks as rarely as it can. What
 // lies between that moment and the begin is a wait. The links tile the step's span, their lengths sum up to its makespan;
 // paused time is in no length.

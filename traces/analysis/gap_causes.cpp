@@ -32,7 +32,7 @@ public:
         TimeNs cursor = run.begin;
         if (needs.data != nullptr) {
             const SliceRef producer = needs.data->from;
-            const TimeNs finished = std::clamp(producerEnd(producer), cursor, run.end);
+            const TimeNs finished = std::clamp(producerEnd(*needs.data), cursor, run.end);
             const TimeNs arrived = std::clamp(needs.data->ready, finished, run.end);
             emitWait({cursor, finished}, GapCause::WaitForStage, producer, before);
             emitWait({finished, arrived}, GapCause::Transfer, producer, before);
@@ -88,11 +88,15 @@ private:
 
     // A producer that is itself a hand-off began when the computing before it was done. A copy or a collective beside the computing
     // waits for nothing but others of its lane, so that all of the wait is theirs.
-    [[nodiscard]] TimeNs producerEnd(SliceRef producer) const
+    [[nodiscard]] TimeNs producerEnd(const Edge& edge) const
     {
+        const SliceRef producer = edge.from;
         const Lane& lane = trace_.lane(producer.lane);
         if (lane.info().kind == LaneKind::Copy || lane.info().kind == LaneKind::Collective) return std::numeric_limits<TimeNs>::min();
-        return isTransfer(lane.action(producer.index).kind()) ? lane.begin(producer.index) : lane.end(producer.index);
+        const TimeNs begin = lane.begin(producer.index);
+        if (isTransfer(lane.action(producer.index).kind())) return begin;
+        // in its middle it may have given away what it had until then, as a backward does with a bucket of gradients
+        return edge.ready > begin ? std::min(lane.end(producer.index), edge.ready) : lane.end(producer.index);
     }
 
     void emitWait(Interval span, GapCause cause, SliceRef producer, SliceRef before) const

@@ -33,8 +33,12 @@ public:
                                      [](const Edge& known, std::uint32_t index) { return known.to.index < index; });
         const bool explained = edge != edges.end() && edge->to.index == at.index;
         // a receipt on the rank's own lane lasts while the rank stands there: what it waited for may have been made within
-        for (; edge != edges.end() && edge->to.index == at.index; ++edge)
-            visit(edge->from, std::min(begin, std::max(edge->ready, trace_.lane(edge->from.lane).end(edge->from.index))));
+        for (; edge != edges.end() && edge->to.index == at.index; ++edge) {
+            const Lane& maker = trace_.lane(edge->from.lane);
+            // what was given away in the middle of a slice did not wait for its end (a bucket of gradients)
+            const bool within = edge->ready > maker.begin(edge->from.index) && edge->ready < maker.end(edge->from.index);
+            visit(edge->from, std::min(begin, within ? edge->ready : std::max(edge->ready, maker.end(edge->from.index))));
+        }
         const bool aside = lane.info().kind == LaneKind::Copy || lane.info().kind == LaneKind::Collective;
         if (!explained && aside) forEachBefore(at, begin, visit);
     }
