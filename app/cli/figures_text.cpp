@@ -149,8 +149,8 @@ std::string figuresText(const traces::Trace& trace, const traces::StepFigures& f
     table.add({"bubble_over_ideal", traces::formatPercent(figures.bubbleOverIdeal), "makespan / work - 1; Megatron-LM's"});
     if (const std::optional<traces::SteadyState> steady = traces::steadyState(trace, figures.step))
         table.add({"steady state", formatDuration(std::llround(steady->period)),
-                   fmt::format("per micro-batch, {:.4g} a second; bubble {}: 1 - work / micro-batches / period, on rank {}", steady->rate,
-                               traces::formatPercent(steady->bubble), steady->bottleneck.value)});
+                   fmt::format("per micro-batch on rank {}, {:.4g} a second; bubble {}: what ranks idle in that time, on average", steady->bottleneck.value, steady->rate,
+                               traces::formatPercent(steady->bubble))});
     table.add({"critical path", "", pathText(trace, figures)});
     std::string text = table.text();
     text.erase(0, text.find('\n') + 1); // this table has no titles

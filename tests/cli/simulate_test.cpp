@@ -262,7 +262,7 @@ TEST(Simulate, TellsTheSteadyStateAndTheCriticalPath)
     EXPECT_EQ(json["critical_path"]["compute_ns"].get<long long>() + json["critical_path"]["transfer_ns"].get<long long>(),
               json["makespan_ns"].get<long long>());
     EXPECT_TRUE(jsonOf({"simulate", "--json", "--schedule", "gpipe"})["steady_state"].is_null());
-    EXPECT_THAT(stagecraft({"simulate", "--latency", "0.5ms"}).out, AllOf(HasSubstr("steady state"), HasSubstr("critical path")));
+    EXPECT_THAT(stagecraft({"simulate", "--latency", "0.5ms", "--microbatches", "32"}).out, AllOf(HasSubstr("steady state"), HasSubstr("critical path")));
 }
 
 TEST(Simulate, SplitsTheStepIntoAWaterfall)

@@ -58,4 +58,32 @@ TEST(SteadyStateOfASimulation, Pays1F1BsTransfersWithEveryMicroBatch)
     EXPECT_DOUBLE_EQ(steadyOf(made("eager-1f1b", 4, 32), slotCosts(4, kSlot, 2 * kSlot, hop))->period, 3.0 * kSlot);
 }
 
+// Where a step shows a steady state, ranks idle in it what the period and their work leave, and with equal stages and free transfers
+// no more than in the whole step, which fills and drains as well.
+TEST(SteadyStateOfASimulation, NeverIdlesMoreThanTheStep)
+{
+    int shown = 0;
+    for (const engine::ScheduleFamily& family : engine::scheduleFamilies())
+        for (const auto& [p, m] : {std::pair{2, 8}, {4, 8}, {4, 32}, {8, 16}, {12, 24}, {12, 48}}) {
+            if (!engine::checkRequest({.name = family.name, .ranks = p, .chunks = family.minChunks, .microbatches = m}).ok()) continue;
+            SCOPED_TRACE(family.name + " " + std::to_string(p) + " " + std::to_string(m));
+            const engine::Schedule schedule = made(family.name, p, m, family.minChunks);
+            const traces::Trace trace = engine::simulate(schedule, slotCosts(schedule.stages(), kSlot, 2 * kSlot)).value();
+            const std::optional<traces::SteadyState> steady = traces::steadyState(trace, traces::Step{0});
+            if (!steady) continue;
+            ++shown;
+            const traces::StepFigures figures = traces::stepFigures(trace, traces::Step{0}).value();
+            EXPECT_GE(steady->bubble, -1e-9);
+            EXPECT_LE(steady->bubble, figures.bubbleMakespan + 1e-9);
+            EXPECT_NEAR((1 - steady->bubble) * steady->period, figures.work / m, 0.03 * figures.work / m);
+        }
+    EXPECT_GT(shown, 30);
+}
+
+// The middle of DualPipe with two micro-batches per rank is as long as it takes to turn around: nothing repeats in it.
+TEST(SteadyStateOfASimulation, IsNoneWhereNothingRepeats)
+{
+    EXPECT_FALSE(steadyOf(made("dualpipe", 12, 24), slotCosts(12, kSlot, 2 * kSlot)));
+}
+
 } // namespace

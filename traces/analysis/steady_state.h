@@ -3,15 +3,16 @@
 // The steady state of a step: what one more micro-batch costs once the pipeline is full, from slices alone.
 //
 //   bottleneck       the rank with the most busy time; of several, the first
-//   steady phase     from the moment at which every rank works until the first has done its last action (StepFigures::steady),
-//                    and while the bottleneck goes both forward and backward: from its first backward to its last forward.
-//                    A schedule that does all forwards first (GPipe) has none.
-//   period           how much later the bottleneck begins the forwards of the next micro-batch: the median over the phase. A rank
-//                    has v forwards for each, times the slices of a sequence. Where the phase is long enough it is taken over as many
-//                    micro-batches as there are ranks: 1F1B repeats itself only after those where transfers cost time
-//                    (closed form of its published column: 2(p-1)m/p transfers), an interleaved order in groups of that many.
-//   steady bubble    1 - (work / micro-batches) / period, with the work that recurs with every micro-batch (no optimizer); not below
-//                    0, where jitter makes the median period shorter than the mean work
+//   steady phase     while every rank goes both forward and backward, from the last rank's first backward to the first rank's last
+//                    forward; of that the longest part in which the step repeats itself. A schedule that does all forwards first
+//                    (GPipe) has none.
+//   period           the time after which all ranks do the same again for later micro-batches, per micro-batch: the same actions in
+//                    the same order, each later by the same time, or in a run that jitters within an eighth of it. A rank has v
+//                    forwards for each, times the slices of a sequence. It is looked for over as many micro-batches as there are
+//                    ranks first: 1F1B repeats itself only after those where transfers cost time (closed form of its published
+//                    column: 2(p-1)m/p transfers), an interleaved order in groups of that many. Where nothing repeats there is
+//                    none, as in bidirectional and V orders with few micro-batches.
+//   steady bubble    the share of the whole periods in the phase that ranks do not compute, on average
 //
 //   if (const auto steady = steadyState(trace, Step{0})) use(steady->period, steady->bubble);
 //
