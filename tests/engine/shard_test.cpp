@@ -106,4 +106,50 @@ TEST(Sharding, GradientsAreReducedOnceWhenTheyAreComplete)
                 ::testing::ElementsAre("rank 1: 1REDUCE_GRAD is missing; gradients of other stages are reduced"));
 }
 
+// Gathers and reductions that take no time change nothing of what is told of a step.
+TEST(Sharding, ChangesNoFigureWhereItIsFree)
+{
+    for (const engine::ScheduleFamily& family : engine::scheduleFamilies()) {
+        if (family.asynchronous) continue;
+        SCOPED_TRACE(family.name);
+        const engine::Schedule plain = made(family.name, 4, 8, family.minChunks);
+        if (plain.inference()) continue;
+        engine::CostTable costs = slotCosts(plain.stages(), kSlot, 2 * kSlot);
+        const traces::StepFigures without = figuresOf(plain, costs);
+        costs.machine.replicas = 2;
+        for (const Sharding level : {Sharding::Zero2, Sharding::Zero3}) {
+            costs.sharding = level;
+            const traces::StepFigures with = figuresOf(engine::shard(plain, level), costs);
+            EXPECT_EQ(with.makespan, without.makespan);
+            EXPECT_EQ(with.bubbleSpan, without.bubbleSpan);
+            EXPECT_EQ(with.steady, without.steady);
+            for (std::size_t r = 0; r < with.ranks.size(); ++r) {
+                EXPECT_EQ(with.ranks[r].firstStart, without.ranks[r].firstStart);
+                EXPECT_EQ(with.ranks[r].lastEnd, without.ranks[r].lastEnd);
+                EXPECT_EQ(with.ranks[r].idleByCause, without.ranks[r].idleByCause);
+            }
+        }
+    }
+}
+
+// Both ranks gather from 0 to 500 (half of 1000 bytes). Rank 0 waits for that, and computes from then on; rank 1 waits for rank 0.
+TEST(Sharding, BeginsASpanWithComputingAndAStepWithTheGatherBeforeIt)
+{
+    const engine::Schedule schedule = read("0UNSHARD,0F0,0B0,0REDUCE_GRAD,0RESHARD\n1UNSHARD,1F0,1B0,1REDUCE_GRAD,1RESHARD\n");
+    engine::CostTable costs = slotCosts(2, 1000, 1000);
+    for (engine::StageCosts& stage : costs.stages) stage.weightBytes = 1000;
+    costs.machine.replicas = 2;
+    costs.machine.replica = {.latency = 0, .bytesPerSecond = 1e9};
+    const traces::StepFigures figures = figuresOf(schedule, costs);
+    EXPECT_EQ(figures.makespan, 4500);
+    EXPECT_EQ(figures.ranks[0].firstStart, 500);
+    EXPECT_EQ(figures.ranks[1].firstStart, 1500);
+    EXPECT_EQ(figures.maxSpan, 4000);
+    const auto idle = [&](std::size_t rank, traces::GapCause cause) { return figures.ranks[rank].idleByCause[static_cast<std::size_t>(cause)]; };
+    EXPECT_EQ(idle(0, traces::GapCause::Filling), 0);
+    EXPECT_EQ(idle(0, traces::GapCause::Transfer), 500);
+    EXPECT_EQ(idle(1, traces::GapCause::Filling), 1500);
+    EXPECT_EQ(idle(1, traces::GapCause::Transfer), 0);
+}
+
 } // namespace

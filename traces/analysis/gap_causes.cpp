@@ -25,6 +25,17 @@ public:
         if (span.end > span.begin) visit_({.rank = rank_.rank, .span = span, .cause = cause, .before = before});
     }
 
+    void emitWait(Interval span, GapCause cause, SliceRef producer, SliceRef before) const
+    {
+        if (span.end <= span.begin) return;
+        visit_({.rank = rank_.rank,
+                .span = span,
+                .cause = cause,
+                .stage = trace_.lane(producer.lane).action(producer.index).stage(),
+                .producer = producer,
+                .before = before});
+    }
+
     // `passed` are the slices of the rank that lie in the run without computing.
     void explain(Interval run, std::span<const SliceRef> passed, SliceRef before) const
     {
@@ -99,17 +110,6 @@ private:
         return edge.ready > begin ? std::min(lane.end(producer.index), edge.ready) : lane.end(producer.index);
     }
 
-    void emitWait(Interval span, GapCause cause, SliceRef producer, SliceRef before) const
-    {
-        if (span.end <= span.begin) return;
-        visit_({.rank = rank_.rank,
-                .span = span,
-                .cause = cause,
-                .stage = trace_.lane(producer.lane).action(producer.index).stage(),
-                .producer = producer,
-                .before = before});
-    }
-
     // Everything was there. A simulator has no host that could be late, so there it stays unexplained.
     [[nodiscard]] GapCause restCause(SliceRef before, bool hasNeeds) const
     {
@@ -151,7 +151,9 @@ private:
 void forEachGap(const Trace& trace, const StepView& view, const RankView& rank, const std::function<void(const Gap&)>& visit)
 {
     const Explainer explainer(trace, rank, visit);
-    explainer.emit({view.span.begin, rank.span.begin}, GapCause::Filling, rank.first);
+    const TimeNs gathers = rank.gather ? trace.lane(rank.gather->lane).begin(rank.gather->index) : rank.span.begin;
+    explainer.emit({view.span.begin, gathers}, GapCause::Filling, rank.first);
+    if (rank.gather) explainer.emitWait({gathers, rank.span.begin}, GapCause::Transfer, *rank.gather, rank.first);
     if (!rank.works) return;
 
     const std::span<const SliceRef> slices(rank.slices);

@@ -7,6 +7,7 @@
 //                                     ^            ^        ^
 //                    end of the last producer   its ready  memory was given back
 //
+// Where the first waited for its weights to be gathered, that part is transfer, not filling.
 // Communication on the compute lane is idle time like any other; where no edge tells more, it counts as transfer.
 #pragma once
 

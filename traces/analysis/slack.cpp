@@ -106,7 +106,7 @@ Expected<StepSlack> slackOf(const Trace& trace, const StepIndex& index, Step ste
     std::vector<std::uint32_t> followers(slices.size(), 0); // whose own slack is not known yet
     for (const SliceRef ref : slices) {
         const Lane& lane = trace.lane(ref.lane);
-        const bool counts = countsForSpan(lane.action(ref.index).kind());
+        const bool counts = endsSpan(lane.action(ref.index).kind());
         slack.push_back(counts ? pauses.running({lane.end(ref.index), std::max(view.span.end, lane.end(ref.index))}) : kUnbound);
         reasons.forEach(ref, [&](SliceRef from, TimeNs) {
             if (const auto place = result.placeOf(from)) ++followers[*place];

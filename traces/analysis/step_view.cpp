@@ -22,7 +22,8 @@ void findSpan(const Trace& trace, RankView& rank)
 {
     for (const SliceRef ref : rank.slices) {
         const Lane& lane = trace.lane(ref.lane);
-        if (!countsForSpan(lane.action(ref.index).kind())) continue;
+        const ActionKind kind = lane.action(ref.index).kind();
+        if (!(rank.works ? endsSpan(kind) : beginsSpan(kind))) continue;
         if (!rank.works) {
             rank.works = true;
             rank.first = rank.last = ref;
@@ -32,6 +33,29 @@ void findSpan(const Trace& trace, RankView& rank)
             rank.span.end = lane.end(ref.index);
         }
     }
+}
+
+// The gather of weights after which a rank's first slice could begin, with nothing else that came later; and of gathers right behind
+// each other the first.
+std::optional<SliceRef> gatherBefore(const Trace& trace, SliceRef first)
+{
+    const Edge* latest = nullptr;
+    const std::vector<Edge>& edges = trace.edgesOfLane(first.lane);
+    auto edge = std::lower_bound(edges.begin(), edges.end(), first.index, [](const Edge& known, std::uint32_t index) { return known.to.index < index; });
+    for (; edge != edges.end() && edge->to.index == first.index; ++edge) {
+        if (edge->kind != EdgeKind::Data) continue;
+        const bool gathers = trace.lane(edge->from.lane).action(edge->from.index).kind() == ActionKind::Unshard;
+        if (latest == nullptr || edge->ready > latest->ready || (edge->ready == latest->ready && !gathers)) latest = &*edge;
+    }
+    if (latest == nullptr) return std::nullopt;
+    const Step step = trace.lane(first.lane).step(first.index);
+    const TimeNs begin = trace.lane(first.lane).begin(first.index);
+    const Lane& lane = trace.lane(latest->from.lane);
+    const auto gathersAt = [&](std::uint32_t i) { return lane.action(i).kind() == ActionKind::Unshard && lane.step(i) == step; };
+    SliceRef gather = latest->from;
+    if (!gathersAt(gather.index) || lane.begin(gather.index) >= begin) return std::nullopt;
+    while (gather.index > 0 && gathersAt(gather.index - 1) && lane.end(gather.index - 1) == lane.begin(gather.index)) --gather.index;
+    return gather;
 }
 
 } // namespace
@@ -60,7 +84,8 @@ StepView viewOf(const Trace& trace, const StepIndex& index, Step step)
     for (RankView& rank : view.ranks) {
         findSpan(trace, rank);
         if (!rank.works) continue;
-        view.span.begin = std::min(view.span.begin, rank.span.begin);
+        rank.gather = gatherBefore(trace, rank.first);
+        view.span.begin = std::min(view.span.begin, rank.gather ? trace.lane(rank.gather->lane).begin(rank.gather->index) : rank.span.begin);
         view.span.end = std::max(view.span.end, rank.span.end);
     }
     if (view.span.end < view.span.begin) view.span = {};

@@ -7,6 +7,7 @@
 #include "traces/analysis/step_index.h"
 #include "traces/store/trace.h"
 
+#include <optional>
 #include <vector>
 
 namespace stagecraft::traces {
@@ -17,6 +18,7 @@ struct RankView {
     Interval span{};  // first start to last end of what counts; where nothing does, both are the end of the step
     SliceRef first{}; // the slices where the span begins and ends
     SliceRef last{};
+    std::optional<SliceRef> gather; // of weights, for which the first slice waited; it lies before the span, but in the step
     bool works = false;           // has anything that counts
     std::vector<SliceRef> slices; // everything on its lanes of work in this step, by begin
 };
@@ -27,12 +29,11 @@ struct StepView {
     std::vector<RankView> ranks; // every rank with a compute lane, ascending
 };
 
-// What begins and ends the span of a rank: computing, and the collectives that belong to a step. A receive that was posted
-// early and a send that drains late do not make a step longer.
-constexpr bool countsForSpan(ActionKind kind)
-{
-    return isCompute(kind) || kind == ActionKind::ReduceGrad || kind == ActionKind::AllReduce || kind == ActionKind::Unshard;
-}
+// What begins the span of a rank: computing, and the reduction of gradients. A receive or a gather of weights that was posted early
+// does not make a rank's step longer, nor does a send that drains late.
+constexpr bool beginsSpan(ActionKind kind) { return isCompute(kind) || kind == ActionKind::ReduceGrad || kind == ActionKind::AllReduce; }
+// What ends it: the same, and the gather of the weights that were updated.
+constexpr bool endsSpan(ActionKind kind) { return beginsSpan(kind) || kind == ActionKind::Unshard; }
 
 StepView viewOf(const Trace& trace, const StepIndex& index, Step step);
 
