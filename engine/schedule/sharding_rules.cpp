@@ -13,7 +13,9 @@ struct Weights {
     bool gathered = false;  // at that point of the list
     int changed = -1;       // where it was gathered or given up last
     int lastGradient = -1;  // position of the last B or W
-    int reduction = -1;     // of REDUCE_GRAD
+    int reduction = -1;     // of REDUCE_GRAD or ALL_REDUCE
+    int lastUpdate = -1;    // of the last OPTIMIZER
+    int updated = -1;       // of the last one before that point of the list
 };
 
 class Rules {
@@ -30,6 +32,7 @@ public:
             Weights& weights = of(work);
             if (work.kind == ActionKind::Unshard || work.kind == ActionKind::Reshard) weights.divided = true;
             if (work.kind == ActionKind::Backward || work.kind == ActionKind::WeightGrad) weights.lastGradient = at;
+            if (work.kind == ActionKind::Optimizer) weights.lastUpdate = at;
             reduces = reduces || action.kind() == ActionKind::ReduceGrad;
         });
         forEachAction([&](Rank rank, int at, const Action& action, const traces::Work& work) { check(rank, at, action, work); });
@@ -75,16 +78,27 @@ private:
             weights.changed = at;
             return;
         case ActionKind::ReduceGrad:
+        case ActionKind::AllReduce:
             if (weights.reduction >= 0) fault(fmt::format("is there twice, first at position {}; gradients are reduced once", weights.reduction));
             else if (at < weights.lastGradient)
                 fault(fmt::format("comes before position {}, the last to add to these gradients; move it behind", weights.lastGradient));
+            else if (weights.lastUpdate >= 0 && at > weights.lastUpdate)
+                fault(fmt::format("comes after {} (position {}), which needs these gradients; move it before",
+                                  toText(traces::makeAction(ActionKind::Optimizer, work.stage, traces::kNoMicroBatch, work.flow)), weights.lastUpdate));
             weights.reduction = at;
             return;
+        case ActionKind::Optimizer: weights.updated = at; return;
         case ActionKind::Forward:
         case ActionKind::Backward:
         case ActionKind::InputGrad:
         case ActionKind::WeightGrad:
-            if (!weights.divided || weights.gathered) return;
+            if (!weights.divided) return;
+            if (weights.gathered) {
+                if (weights.updated > weights.changed)
+                    fault(fmt::format("uses weights as they were before the update at position {}; put {}RESHARD and {}UNSHARD before it",
+                                      weights.updated, stageText(work), stageText(work)));
+                return;
+            }
             fault(weights.changed < 0 ? fmt::format("uses weights that are not gathered; put {}UNSHARD before it", stageText(work))
                                       : fmt::format("uses weights that were given up at position {}; put {}UNSHARD before it", weights.changed,
                                                     stageText(work)));
