@@ -10,6 +10,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <queue>
 #include <tuple>
 
 namespace stagecraft::engine {
@@ -22,11 +23,14 @@ struct Life {
     traces::Work forward;
     int made = 0;
     int taken = -1; // -1: never
+    int freed = -1; // by the backward, or by the W that keeps a part of it
     int begin = 0;  // in slots
     int end = 0;
 
     [[nodiscard]] int length() const { return end - begin; }
-    [[nodiscard]] bool hasRoom() const { return taken - made >= 3; } // an action between the two for each copy
+    // An action between the two for each copy. It is away from the one after its forward to the one before the RELOAD.
+    [[nodiscard]] bool hasRoom() const { return taken - made >= 3; }
+    [[nodiscard]] int awayUntil() const { return taken - 2; }
 };
 
 int slotsOf(ActionKind kind)
@@ -67,11 +71,13 @@ std::optional<std::vector<std::vector<Life>>> livesOf(const Schedule& schedule)
             const std::tuple key{work.flow, work.stage, work.microbatch};
             if (work.kind == ActionKind::Forward) {
                 rank.at[key] = lives[index(r)].size();
-                lives[index(r)].push_back({work, rank.position, -1, end, end});
+                lives[index(r)].push_back({work, rank.position, -1, -1, end, end});
             } else if (takesActivations(work.kind)) {
                 Life& life = lives[index(r)][rank.at.at(key)];
-                life.taken = rank.position;
+                life.taken = life.freed = rank.position;
                 life.end = begin;
+            } else if (work.kind == ActionKind::WeightGrad) {
+                lives[index(r)][rank.at.at(key)].freed = rank.position;
             }
         });
         if (!computes) return;
@@ -81,25 +87,68 @@ std::optional<std::vector<std::vector<Life>>> livesOf(const Schedule& schedule)
     return run.complete() ? std::optional(std::move(lives)) : std::nullopt;
 }
 
-// Which of the lives go away, longest first; of a class of equal ones a part that is spread evenly over it.
+// Which lives a rank sends away so that it never holds more than so many, as few as can be: where it would hold more, of those that
+// could be away the one that is needed last (the greedy cover of points by intervals). Nothing where they do not suffice.
+std::optional<std::vector<std::size_t>> pickedFor(const std::vector<Life>& lives, const std::vector<int>& held, int most)
+{
+    const auto neededLater = [&](std::size_t a, std::size_t b) { return lives[a].taken < lives[b].taken; };
+    std::priority_queue<std::size_t, std::vector<std::size_t>, decltype(neededLater)> canGo(neededLater);
+    std::vector<int> back(held.size() + 1, 0); // how many are away no more, by position
+    std::vector<std::size_t> picked;
+    std::size_t next = 0; // of the lives, which come in the order of their forwards
+    int away = 0;
+    for (std::size_t at = 0; at < held.size(); ++at) {
+        const int position = static_cast<int>(at);
+        away -= back[at];
+        for (; next < lives.size() && lives[next].made < position; ++next)
+            if (lives[next].hasRoom()) canGo.push(next);
+        for (; held[at] - away > most; ++away) {
+            if (canGo.empty() || lives[canGo.top()].awayUntil() < position) return std::nullopt;
+            picked.push_back(canGo.top());
+            ++back[static_cast<std::size_t>(lives[canGo.top()].awayUntil()) + 1];
+            canGo.pop();
+        }
+    }
+    return picked;
+}
+
+// How many a rank holds during each of its computing actions.
+std::vector<int> heldDuring(const std::vector<Life>& lives)
+{
+    int last = -1;
+    for (const Life& life : lives) last = std::max({last, life.made, life.freed});
+    std::vector<int> held(static_cast<std::size_t>(last + 1), 0);
+    for (const Life& life : lives)
+        for (int at = life.made; at <= (life.freed < 0 ? last : life.freed); ++at) ++held[static_cast<std::size_t>(at)];
+    return held;
+}
+
+// Which of the lives go away: those that lower the peak as far as so many can, and then those that wait longest.
 std::vector<std::size_t> chosen(const std::vector<Life>& lives, double share)
 {
+    const auto wanted = static_cast<std::size_t>(std::floor(share * static_cast<double>(lives.size()) + 1e-9));
+    const std::vector<int> held = heldDuring(lives);
+    std::vector<std::size_t> picked;
+    int above = -1;                                                              // they do not suffice for that
+    int within = held.empty() ? 0 : *std::max_element(held.begin(), held.end()); // but for that
+    while (within - above > 1) {
+        const int most = above + (within - above) / 2;
+        std::optional<std::vector<std::size_t>> enough = pickedFor(lives, held, most);
+        if (enough && enough->size() <= wanted) {
+            within = most;
+            picked = std::move(*enough);
+        } else {
+            above = most;
+        }
+    }
+    std::vector<bool> goes(lives.size(), false);
+    for (const std::size_t k : picked) goes[k] = true;
     std::vector<std::size_t> byLength;
     for (std::size_t k = 0; k < lives.size(); ++k)
-        if (lives[k].hasRoom()) byLength.push_back(k);
+        if (lives[k].hasRoom() && !goes[k]) byLength.push_back(k);
     std::stable_sort(byLength.begin(), byLength.end(), [&](std::size_t a, std::size_t b) { return lives[a].length() > lives[b].length(); });
-    auto wanted = static_cast<std::size_t>(std::floor(share * static_cast<double>(lives.size()) + 1e-9));
-    std::vector<std::size_t> picked;
-    for (std::size_t begin = 0; begin < byLength.size() && wanted > 0;) {
-        std::size_t end = begin;
-        while (end < byLength.size() && lives[byLength[end]].length() == lives[byLength[begin]].length()) ++end;
-        const std::size_t all = end - begin;
-        const std::size_t take = std::min(all, wanted);
-        for (std::size_t k = 0; k < all; ++k)
-            if ((k + 1) * take / all > k * take / all) picked.push_back(byLength[begin + k]);
-        wanted -= take;
-        begin = end;
-    }
+    byLength.resize(std::min(byLength.size(), wanted - picked.size()));
+    picked.insert(picked.end(), byLength.begin(), byLength.end());
     return picked;
 }
 

@@ -6,10 +6,12 @@
 //
 //   withOffload(generate({.name = "1f1b"}).value(), 0.5)
 //
-// On every rank the given share of the activations goes away, rounded down, first those that wait longest from the end of their forward
-// to the begin of their backward, where F, I and W take a slot each and transfers none; of equal ones evenly spread, so that those that
-// stay are spread too. With chunks these are the chunks nearest to the input. An OFFLOAD stands right after its forward. A RELOAD stands before the action that precedes the backward, so
-// that the copy runs beside it. What has no action between the two for either copy stays where it is.
+// On every rank the given share of the activations goes away, rounded down: first those that bring down the most that the rank ever
+// holds as far as so many can, then those that wait longest from the end of their forward to the begin of their backward, where F, I
+// and W take a slot each and transfers none. With 1F1B these are spread over the micro-batches in flight, so that a share s away
+// leaves about 1-s of them, and the two that are just made and just needed. An OFFLOAD stands right after its forward. A RELOAD
+// stands before the action that precedes the backward, so that the copy runs beside it. What has no action between the two for
+// either copy stays where it is.
 #pragma once
 
 #include "engine/schedule/schedule.h"

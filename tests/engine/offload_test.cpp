@@ -68,6 +68,19 @@ TEST(BPipe, HoldsNoMoreThanItsBoundOnAnyRank)
     EXPECT_DOUBLE_EQ(largestPeak(figuresOf(made("bpipe", 8, 32), slotCosts(8, kSlot, 2 * kSlot))), 5); // of 8
 }
 
+// What goes away is on both ranks while it is under way: one more than the bound, where a copy takes less than a forward.
+TEST(BPipe, HoldsOneMoreWhileACopyIsUnderWay)
+{
+    for (const int p : {4, 8, 9}) {
+        engine::CostTable costs = slotCosts(p, kSlot, 2 * kSlot, 1);
+        costs.inside = {.latency = 1};
+        for (engine::StageCosts& stage : costs.stages) stage.activationBytes = 1000;
+        traces::Bytes most = 0;
+        for (const traces::RankFigures& rank : figuresOf(made("bpipe", p, 4 * p), costs).ranks) most = std::max(most, rank.peakMemory);
+        EXPECT_EQ(most, ((p + 3) / 2 + 1) * 1000) << p;
+    }
+}
+
 // Rank 0 computes until 1, its copy is under way until 5, back until 9; on rank 1 it is kept from 1 to 9.
 TEST(BPipe, WaitsForWhatComesBackFromItsPartner)
 {
@@ -132,6 +145,39 @@ TEST(Offload, KeepsEveryFamilyLegalAndSavesMemory)
     const engine::CostTable costs = slotCosts(8, kSlot, 2 * kSlot);
     EXPECT_LT(largestPeak(figuresOf(offloaded("1f1b", 8, 32, 0.5), costs)), 8);
     EXPECT_LE(largestPeak(figuresOf(offloaded("1f1b", 8, 32, 1), costs)), 4);
+}
+
+std::vector<double> peaksOf(const engine::Schedule& schedule)
+{
+    std::vector<double> peaks;
+    for (const traces::RankFigures& rank : figuresOf(schedule, slotCosts(schedule.stages(), kSlot, 2 * kSlot)).ranks) peaks.push_back(rank.peakActivations);
+    return peaks;
+}
+
+// With copies that take no time. Of P in flight the newest and the one that comes next are always here, so that of a rank with few
+// little can go: rank 0 of four holds 4, each of which is away during 5 of the 8 actions that it lives through, so at most 2.5 at a time.
+TEST(Offload, BringsThePeakDownWithTheShare)
+{
+    EXPECT_EQ(peaksOf(offloaded("1f1b", 4, 32, 0.5)), (std::vector<double>{3, 3, 2, 1}));
+    EXPECT_EQ(peaksOf(offloaded("1f1b", 4, 32, 1)), (std::vector<double>{2, 2, 2, 1}));
+    for (const int p : {8, 16, 32})
+        for (const double share : {0.25, 0.5, 0.75}) {
+            const std::vector<double> peaks = peaksOf(offloaded("1f1b", p, 4 * p, share));
+            for (int r = 0; r < p; ++r) EXPECT_LE(peaks[static_cast<std::size_t>(r)], std::ceil((1 - share) * (p - r)) + 2) << p << " " << share << " " << r;
+        }
+    for (const double share : {0.25, 0.5, 0.75}) { // all 32 are there at once
+        EXPECT_LE(peaksOf(offloaded("gpipe", 4, 32, share))[0], (1 - share) * 32 + 2);
+    }
+    for (const engine::ScheduleFamily& family : engine::scheduleFamilies()) {
+        if (!family.takesOffload) continue;
+        SCOPED_TRACE(family.name);
+        std::vector<double> before = peaksOf(made(family.name, 8, 32, family.minChunks));
+        for (int tenths = 1; tenths <= 10; ++tenths) {
+            const std::vector<double> peaks = peaksOf(offloaded(family.name.c_str(), 8, 32, tenths / 10.0, family.minChunks));
+            for (std::size_t r = 0; r < peaks.size(); ++r) EXPECT_LE(peaks[r], before[r] + 1e-9) << tenths << " rank " << r;
+            before = peaks;
+        }
+    }
 }
 
 TEST(Offload, IsRefusedWhereNothingCouldGo)
