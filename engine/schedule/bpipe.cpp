@@ -7,7 +7,9 @@
 //
 // The order of 1F1B, whose rank x holds min(p-x, m) micro-batches. A rank x of the first half that would hold more than
 // ceil((p+2)/2) hands some over to rank p-1-x, which holds few of its own, and takes them back before their backward. So no rank holds
-// more than ceil((p+2)/2), what it keeps for its partner included, for two transfers of each that went away.
+// more than ceil((p+2)/2), what it keeps for its partner included, for two transfers of each that went away. That counts whole
+// micro-batches between copies: while one is under way it is on both ranks, and no forward waits for it, so that where a copy takes
+// less than a forward a rank holds one more for that time.
 //
 // The paper tells the pairs and the bound, not which go when. Derived here: backwards come in the order of the forwards, so what was
 // computed last is needed last. When the next forward would go beyond the bound, the one just before it is offloaded, right after its
