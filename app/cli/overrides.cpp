@@ -235,7 +235,12 @@ Expected<void> applyPlanning(Plan& plan, const Overrides& given)
         if (!sharding) return Error{fmt::format("--sharding {}: not known; none, zero1, zero2 or zero3", *given.sharding)};
         plan.pipeline.sharding = *sharding;
     }
-    return take("--memory-limit", given.memoryLimit, plan.pipeline.memoryLimit, traces::parseSize);
+    if (Expected<void> taken = take("--memory-limit", given.memoryLimit, plan.pipeline.memoryLimit, traces::parseSize); !taken.ok()) return taken;
+    if (given.memoryLimit && plan.pipeline.memoryLimit == 0) // in a plan that is none
+        return Error{fmt::format("--memory-limit {}: a rank keeps the activations of at least one micro-batch; give what it may keep, or "
+                                 "leave the limit out",
+                                 *given.memoryLimit)};
+    return {};
 }
 
 } // namespace

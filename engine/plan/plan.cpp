@@ -29,11 +29,22 @@ struct JudgedRequest {
     ScheduleRequest request;
 };
 
+// A slice holds at least one position of the sequence.
+Expected<void> checkSlices(const Plan& plan)
+{
+    for (const Layer& layer : plan.model.layers)
+        if (const auto* embedding = std::get_if<Embedding>(&layer); embedding && plan.pipeline.slices > embedding->sequence)
+            return Error{fmt::format("pipeline.slices: {} slices of a sequence are not allowed, the model's has {}; use at most that many",
+                                     plan.pipeline.slices, counted(embedding->sequence, "position"))};
+    return {};
+}
+
 // The plan's request, judged. Where the family plans by costs, they are those given, or else the plan's, which `own` then holds.
 JudgedRequest judgedRequest(const Plan& plan, const CostTable* given, CostTable& own)
 {
     ScheduleRequest request = requestOf(plan.pipeline);
     if (Expected<void> shape = checkRequest(request); !shape.ok()) return {.possible = shape, .request = request};
+    if (Expected<void> slices = checkSlices(plan); !slices.ok()) return {.possible = slices, .request = request};
     if (!findFamily(request.name)->plansByCosts) return {.possible = {}, .request = request};
     if (given == nullptr) {
         Expected<CostTable> planned = costsOf(plan);
@@ -136,6 +147,7 @@ Expected<Schedule> orderedBy(const Plan& plan, const std::stop_token& stop, cons
     if (schedule.microbatches != pipeline.microbatches)
         return differs("microbatches", pipeline.microbatches, schedule.microbatches);
     if (schedule.slices != pipeline.slices) return differs("slices", pipeline.slices, schedule.slices);
+    if (Expected<void> slices = checkSlices(plan); !slices.ok()) return slices.error();
     const ValidationReport report = validate(schedule);
     if (!report.errors.empty()) return Error{report.errors.front().message}.in("pipeline.custom_schedule");
     Expected<Schedule> moved = withOffload(std::move(parsed).value(), pipeline.offload); // a family does so itself
