@@ -73,7 +73,7 @@ void addMachineOverrides(CLI::App& verb, Overrides& given)
     option("--node-bandwidth", given.nodeBandwidth, "B/s", "Of a transfer between two nodes");
     option("--rank-scale", given.rankScale, "x,x,...", "One factor on the times per rank: unequal devices, or a slow one");
     option("--late-start", given.lateStart, "T,T,...", "When each rank begins");
-    option("--memory", given.memory, "X", "Of a rank; the result tells where it runs out");
+    option("--memory", given.memory, "X", "Of a rank; a simulation tells where it runs out, a live run fails there");
     option("--host-latency", given.hostLatency, "T", "Of a copy to the host's memory and back (OFFLOAD, RELOAD)");
     option("--host-bandwidth", given.hostBandwidth, "B/s", "Of a copy to the host's memory and back");
     option("--replicas", given.replicas, "D", "Replicas of the pipeline on other data; their gradients are summed");

@@ -1,29 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/probe/memory_ledger.h"
 
+#include "traces/base/text.h"
+
+#include <fmt/format.h>
+
 namespace stagecraft::runtime {
 
 namespace {
 constexpr std::size_t slot(MemoryClass memory) { return static_cast<std::size_t>(memory); }
 } // namespace
 
-MemoryLedger::Handle MemoryLedger::create(const Clock& clock) { return Handle(new MemoryLedger(clock)); }
+MemoryLedger::Handle MemoryLedger::create(const Clock& clock, Bytes cap) { return Handle(new MemoryLedger(clock, cap)); }
 
 void MemoryLedger::release() noexcept
 {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 
-void MemoryLedger::add(MemoryClass memory, Bytes bytes) noexcept
+bool MemoryLedger::add(MemoryClass memory, Bytes bytes) noexcept
 {
+    const Bytes total = total_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    if (cap_ > 0 && total > cap_) {
+        total_.fetch_sub(bytes, std::memory_order_relaxed);
+        return false;
+    }
     references_.fetch_add(1, std::memory_order_relaxed);
     bytes_[slot(memory)].fetch_add(bytes, std::memory_order_relaxed);
-    const Bytes total = total_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    if (total <= peakTotal_.load(std::memory_order_relaxed)) return;
+    if (total <= peakTotal_.load(std::memory_order_relaxed)) return true;
     const std::lock_guard lock(peakMutex_);
-    if (total <= peakTotal_.load(std::memory_order_relaxed)) return;
+    if (total <= peakTotal_.load(std::memory_order_relaxed)) return true;
     peakTotal_.store(total, std::memory_order_relaxed);
     peak_ = {clock_.now(), held()};
+    return true;
+}
+
+std::string MemoryLedger::refusal(Bytes bytes) const
+{
+    const BytesByClass now = held();
+    Bytes total = 0;
+    std::string parts;
+    for (std::size_t c = 0; c < now.size(); ++c) {
+        if (now[c] == 0) continue;
+        total += now[c];
+        parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", traces::memoryClassText(static_cast<MemoryClass>(c)), traces::formatSize(now[c]));
+    }
+    return fmt::format("the rank has {} of memory and holds {} ({}); {} more do not fit", traces::formatSize(cap_), traces::formatSize(total),
+                       parts, traces::formatSize(bytes));
 }
 
 void MemoryLedger::remove(MemoryClass memory, Bytes bytes) noexcept

@@ -19,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 
 namespace stagecraft::runtime {
 
@@ -38,13 +39,16 @@ public:
         void operator()(MemoryLedger* ledger) const noexcept { ledger->release(); }
     };
     using Handle = std::unique_ptr<MemoryLedger, Release>;
-    static Handle create(const Clock& clock);
+    // `cap`: what the rank has; 0: no limit.
+    static Handle create(const Clock& clock, Bytes cap = 0);
 
-    // Any thread.
-    void add(MemoryClass memory, Bytes bytes) noexcept;
+    // Any thread. False, and nothing is booked, where it would be more than the rank has.
+    [[nodiscard]] bool add(MemoryClass memory, Bytes bytes) noexcept;
     void remove(MemoryClass memory, Bytes bytes) noexcept;
     void move(MemoryClass from, MemoryClass to, Bytes bytes) noexcept;
     [[nodiscard]] BytesByClass held() const noexcept;
+    // Why so much more was not to be had, for a person.
+    [[nodiscard]] std::string refusal(Bytes bytes) const;
 
     // The highest sum since watchPeak(), where it was above the sum at that moment. To be called while nobody allocates for this
     // rank: frees of other threads lower the sum, they never make a peak.
@@ -52,11 +56,12 @@ public:
     [[nodiscard]] std::optional<MemorySample> peak() const noexcept;
 
 private:
-    explicit MemoryLedger(const Clock& clock) : clock_(clock) {}
+    MemoryLedger(const Clock& clock, Bytes cap) : clock_(clock), cap_(cap) {}
     ~MemoryLedger() = default;
     void release() noexcept;
 
     const Clock& clock_;
+    const Bytes cap_;
     alignas(64) std::array<std::atomic<Bytes>, traces::kMemoryClassCount> bytes_{};
     std::atomic<Bytes> total_{0};
     std::atomic<std::int64_t> references_{1}; // the handle's, and one per block

@@ -41,15 +41,18 @@ public:
     {
         const c10::Device cpu(c10::DeviceType::CPU);
         if (bytes == 0) return {nullptr, nullptr, &freeBlock, cpu};
+        MemoryLedger* const ledger = current.ledger;
+        if (ledger != nullptr && !ledger->add(current.memory, static_cast<Bytes>(bytes)))
+            TORCH_CHECK_WITH(OutOfMemoryError, false, ledger->refusal(static_cast<Bytes>(bytes)));
         const bool fails = current.failIn > 0 && --current.failIn == 0;
         const Block block = fails || bytes > SIZE_MAX / 2 ? Block{} : BlockCache::take(bytes + sizeof(BlockHeader));
         if (block.memory == nullptr) {
+            if (ledger != nullptr) ledger->remove(current.memory, static_cast<Bytes>(bytes));
             TORCH_CHECK_WITH(OutOfMemoryError, false, "not enough memory for ", bytes, " bytes",
                              fails ? " (failure injected)" : "");
         }
         auto* header = new (block.memory)
-            BlockHeader{current.ledger, static_cast<Bytes>(bytes), block.sizeClass, current.memory};
-        if (header->ledger != nullptr) header->ledger->add(header->memory, header->bytes);
+            BlockHeader{ledger, static_cast<Bytes>(bytes), block.sizeClass, current.memory};
         void* data = header + 1;
         return {data, data, &freeBlock, cpu};
     }

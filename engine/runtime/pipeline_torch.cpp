@@ -18,7 +18,7 @@ using namespace traces;
 
 Pipeline::Pipeline(const Spec& spec, const Preparation& preparation) : schedule_(spec.schedule), fault_(spec.fault)
 {
-    for (int r = 0; r < schedule_.ranks; ++r) ledgers_.push_back(MemoryLedger::create(spec.clock));
+    for (int r = 0; r < schedule_.ranks; ++r) ledgers_.push_back(MemoryLedger::create(spec.clock, spec.plan.machine.memory));
     const std::vector<int> lengths = sliceLengths(spec.plan);
     for (const Flow flow : schedule_.flows()) {
         int firstLayer = 0;

@@ -44,6 +44,7 @@ TraceInfo openingInfo(const RunnablePlan& runnable)
             .host = hostName(),
             .slices = schedule.slices,
             .upStageToRank = schedule.upStageToRank,
+            .memoryLimit = plan.machine.memory,
             .inference = schedule.inference()};
 }
 

@@ -79,7 +79,8 @@ TEST(List, NamesSchedulesModelsAndPlans)
     };
     EXPECT_EQ(namesIn(jsonOf({"list", "schedules", "--json"})), schedules);
     const std::vector<std::string> plans = namesIn(jsonOf({"list", "plans", "--json"}));
-    for (const char* plan : {"hello", "twelve-layers", "mlp", "gpt-small", "eight-by-seventy", "imbalanced"}) {
+    for (const char* plan : {"hello", "twelve-layers", "mlp", "gpt-small", "eight-by-seventy", "imbalanced", "memory-1-rank", "memory-4-ranks", "memory-gpipe",
+                             "memory-gpipe-recompute"}) {
         EXPECT_THAT(plans, Contains(plan));
     }
     const Json models = jsonOf({"list", "models", "--json"});

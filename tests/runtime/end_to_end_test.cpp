@@ -93,7 +93,8 @@ std::vector<std::string> presetsWithModel()
 {
     std::vector<std::string> names;
     for (const PresetPlan& plan : presetPlans()) {
-        if (!presetPlan(plan.name).value().model.empty()) names.push_back(plan.name);
+        const Plan made = presetPlan(plan.name).value();
+        if (!made.model.empty() && made.machine.memory == 0) names.push_back(plan.name); // the others tell the story of memory
     }
     return names;
 }

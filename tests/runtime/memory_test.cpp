@@ -3,6 +3,10 @@
 // Memory by rank and class, to the byte.
 #include "tests/runtime/run_plan.h"
 
+#include "engine/simulate/simulate.h"
+#include "traces/analysis/memory_peaks.h"
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -90,6 +94,51 @@ INSTANTIATE_TEST_SUITE_P(Presets, MemoryOf,
                              std::string name = std::get<0>(each.param) + "_";
                              std::replace(name.begin(), name.end(), '-', '_');
                              return name + std::string(runModeText(std::get<1>(each.param)));
+                         });
+
+// A rank has so much memory, and an allocation beyond it fails as on a device. Real runs of the presets that tell this, and their
+// simulations, which say the same before.
+struct StoryCase {
+    const char* name;
+    bool fits;
+    const char* failsIn; // what cannot be had
+};
+
+class MemoryStory : public testing::TestWithParam<StoryCase> {};
+
+TEST_P(MemoryStory, EndsAsTheSimulationSays)
+{
+    const StoryCase& story = GetParam();
+    const Plan plan = preset(story.name);
+    const Outcome outcome = runPlan(plan, {.cpuClock = &monotonicClock()});
+    EXPECT_EQ(outcome.last, story.fits ? SessionState::Finished : SessionState::Failed);
+    if (story.fits) {
+        ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
+        EXPECT_EQ(outcome.result->gradientCheck, GradientCheck::Bitwise);
+        for (const traces::MemoryPeak& peak : traces::memoryPeaks(outcome.trace, traces::Step{1})) {
+            EXPECT_LE(peak.bytes, plan.machine.memory);
+            EXPECT_GT(peak.bytes, 0);
+        }
+    } else {
+        ASSERT_TRUE(outcome.failure);
+        EXPECT_THAT(outcome.failure->text, testing::HasSubstr(story.failsIn));
+        EXPECT_THAT(outcome.failure->text, testing::HasSubstr("the rank has 32 MiB of memory and holds"));
+        EXPECT_THAT(outcome.failure->text, testing::HasSubstr("more do not fit"));
+    }
+    EXPECT_EQ(outcome.trace.info.memoryLimit, plan.machine.memory);
+
+    const traces::Trace simulated = simulate(scheduleOf(plan).value(), costsOf(plan).value()).value();
+    const std::vector<traces::MemoryPeak> peaks = traces::memoryPeaks(simulated, traces::Step{0});
+    EXPECT_EQ(std::any_of(peaks.begin(), peaks.end(), [](const traces::MemoryPeak& peak) { return peak.runsOut.has_value(); }), !story.fits);
+}
+
+INSTANTIATE_TEST_SUITE_P(Presets, MemoryStory,
+                         testing::Values(StoryCase{"memory-1-rank", false, "failed"}, StoryCase{"memory-4-ranks", true, ""},
+                                         StoryCase{"memory-gpipe", false, "0F"}, StoryCase{"memory-gpipe-recompute", true, ""}),
+                         [](const auto& each) {
+                             std::string name = each.param.name;
+                             std::replace(name.begin(), name.end(), '-', '_');
+                             return name;
                          });
 
 // GPipe keeps all micro-batches until the backwards, 1F1B at most p: real memory, not a count.

@@ -104,6 +104,26 @@ TEST_F(TensorsTest, RemembersThePeakWithinAnAction)
     EXPECT_EQ(held(ledger, MemoryClass::Activations), 400);
 }
 
+TEST_F(TensorsTest, NoRankHoldsMoreThanItHas)
+{
+    const LedgerHandle small = MemoryLedger::create(clock, 1000);
+    const AllocationScope scope({.ledger = small.get(), .memory = MemoryClass::Activations});
+    at::Tensor kept = at::empty({200});
+    try {
+        const at::Tensor more = at::empty({100});
+        ADD_FAILURE() << "1200 bytes of 1000";
+    } catch (const c10::OutOfMemoryError& error) {
+        EXPECT_NE(std::string(error.what_without_backtrace()).find("the rank has 1000 B of memory and holds 800 B (activations 800 B); 400 B more"),
+                  std::string::npos)
+            << error.what_without_backtrace();
+    }
+    EXPECT_EQ(held(small, MemoryClass::Activations), 800);
+    const at::Tensor fits = at::empty({50});
+    EXPECT_EQ(held(small, MemoryClass::Activations), 1000);
+    kept.reset();
+    EXPECT_EQ(held(small, MemoryClass::Activations), 200);
+}
+
 TEST_F(TensorsTest, TheAllocationThatWasChosenFailsAndNoOther)
 {
     const AllocationScope scope({.ledger = ledger.get(), .memory = MemoryClass::Other, .failIn = 2});

@@ -76,7 +76,7 @@ MachineSection::MachineSection(QWidget* parent)
     offer<TransferPlace>(*transfers_, {{tr("nothing"), TransferPlace::Nothing}, {tr("the sender's copy lane"), TransferPlace::CopyLane}, {tr("both ranks"), TransferPlace::Ranks}});
 
     QFormLayout* form = newForm();
-    addEdit(*form, tr("Memory of a rank"), *memory_, tr("What a rank can hold, such as 80GiB; the memory plot marks where it would run out."));
+    addEdit(*form, tr("Memory of a rank"), *memory_, tr("What a rank can hold, such as 80GiB; the memory plot marks where it would run out, and a live run fails there."));
     addField(*form, tr("Recompute"), *recompute_,
              tr("A forward keeps its input alone, and its activations are computed again right before the backward."));
     addField(*form, tr("Sends"), *send_, tr("Whether a send waits for its receiver; where it does, an order of actions can deadlock."));
