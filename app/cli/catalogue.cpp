@@ -19,9 +19,13 @@ constexpr const char* kPictures = "pictures/schedules"; // beside the page
 
 int catalogue(const std::string& out)
 {
-    const engine::Catalogue made = engine::makeCatalogue({.pictures = kPictures});
-    const fs::path pictures = fs::path(out).parent_path() / kPictures;
+    const fs::path folder = fs::path(out).parent_path();
     std::error_code error;
+    if (!folder.empty() && !fs::is_directory(folder, error))
+        return wrongUse(Error{fmt::format("{}: the folder {} does not exist; make it first", out, folder.string())});
+    if (fs::is_directory(out, error)) return wrongUse(Error{fmt::format("{}: this is a folder; give a file's name", out)});
+    const engine::Catalogue made = engine::makeCatalogue({.pictures = kPictures});
+    const fs::path pictures = folder / kPictures;
     fs::create_directories(pictures, error);
     if (error) return failed(Error{fmt::format("cannot make the folder {}: {}", pictures.string(), error.message())});
     for (const engine::CataloguePicture& picture : made.pictures)

@@ -18,4 +18,10 @@ Expected<engine::Plan> openPlan(const std::string& nameOrFile, const Overrides& 
     return plan.ok() ? plan : plan.error().in(*overrides.schedule);
 }
 
+int refused(const engine::Plan& opened, const engine::Plan& asked, const Error& reason)
+{
+    const bool byOptions = !(asked == opened) && engine::checkPlan(opened).ok();
+    return byOptions ? wrongUse(reason) : failed(reason);
+}
+
 } // namespace stagecraft::cli

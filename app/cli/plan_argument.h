@@ -12,4 +12,8 @@ namespace stagecraft::cli {
 // A file of that name wins over a preset. The empty text gives the default plan: forward 1 ms, backward 2 ms, no latency.
 Expected<engine::Plan> openPlan(const std::string& nameOrFile, const Overrides& overrides);
 
+// Ends a verb whose plan is refused: wrong use where the plan that was opened is sound and the options made it one that no plan
+// may be; a failure where the file itself holds such a plan.
+int refused(const engine::Plan& opened, const engine::Plan& asked, const Error& reason);
+
 } // namespace stagecraft::cli

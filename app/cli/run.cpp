@@ -179,17 +179,17 @@ int report(const LiveRun& run, const Options& options)
 int runPlan(const Options& options)
 {
     if (auto checked = checkTraceTarget(options.trace); !checked.ok()) return wrongUse(checked.error());
-    Expected<engine::Plan> opened = openPlan(options.plan, options.overrides);
+    const Expected<engine::Plan> opened = openPlan(options.plan, options.overrides);
     if (!opened.ok()) return failed(opened.error());
     if (const auto& send = options.overrides.send; send && *send != "buffered")
         return wrongUse(Error{fmt::format("--send {}: a run hands over through buffers, and never waits in a send; simulate how the other kinds "
                                           "behave, or check a schedule with: stagecraft-cli validate FILE --send {}",
                                           *send, *send)});
-    Expected<engine::Plan> changed = withOverrides(std::move(opened).value(), options.overrides);
+    Expected<engine::Plan> changed = withOverrides(opened.value(), options.overrides);
     if (!changed.ok()) return wrongUse(changed.error());
     const Expected<engine::Plan> plan = withRunOptions(std::move(changed).value(), options);
     if (!plan.ok()) return wrongUse(plan.error());
-    if (auto checked = engine::checkPlan(plan.value()); !checked.ok()) return failed(checked.error());
+    if (auto checked = engine::checkPlan(plan.value()); !checked.ok()) return refused(opened.value(), plan.value(), checked.error());
 
     const Expected<std::unique_ptr<engine::Session>> session = makeSession();
     if (!session.ok()) return failed(session.error());

@@ -24,13 +24,12 @@ struct Options {
     std::string out;
 };
 
-Expected<std::string> textOf(const Expected<engine::Schedule>& made, const Options& options, engine::LoweringRule rule)
+Expected<std::string> textOf(const engine::Schedule& made, const Options& options, engine::LoweringRule rule)
 {
-    if (!made.ok()) return made.error();
-    if (options.form == "deepspeed") return engine::deepSpeedText(made.value());
-    const bool lower = (options.comms || !options.order.empty()) && !engine::hasCommunication(made.value());
-    if (!lower) return engine::toText(made.value());
-    const Expected<engine::Schedule> lowered = engine::lowerCommunication(made.value(), rule);
+    if (options.form == "deepspeed") return engine::deepSpeedText(made);
+    const bool lower = (options.comms || !options.order.empty()) && !engine::hasCommunication(made);
+    if (!lower) return engine::toText(made);
+    const Expected<engine::Schedule> lowered = engine::lowerCommunication(made, rule);
     if (!lowered.ok()) return lowered.error();
     return engine::toText(lowered.value());
 }
@@ -48,8 +47,11 @@ int schedule(const Options& options)
     if (!opened.ok()) return failed(opened.error());
     const Expected<engine::Plan> plan = withOverrides(opened.value(), options.overrides);
     if (!plan.ok()) return wrongUse(plan.error());
-    const Expected<std::string> text = textOf(engine::scheduleOf(plan.value()), options, *rule);
-    if (!text.ok()) return failed(text.error());
+    const Expected<engine::Schedule> made = engine::scheduleOf(plan.value());
+    if (!made.ok()) return refused(opened.value(), plan.value(), made.error());
+    const Expected<std::string> text = textOf(made.value(), options, *rule);
+    const bool chosen = !options.order.empty() || options.form != "pytorch"; // one that does not go with the schedule
+    if (!text.ok()) return chosen ? wrongUse(text.error()) : failed(text.error());
     if (options.out.empty()) return print(text.value());
     const Expected<void> written = traces::writeWholeFile(options.out, text.value());
     return written.ok() ? kDone : failed(written.error());

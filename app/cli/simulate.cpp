@@ -36,7 +36,7 @@ int simulate(const Options& options)
     if (!opened.ok()) return failed(opened.error());
     const Expected<engine::Plan> plan = withOverrides(opened.value(), options.overrides);
     if (!plan.ok()) return wrongUse(plan.error());
-    if (auto checked = engine::checkPlan(plan.value()); !checked.ok()) return failed(checked.error());
+    if (auto checked = engine::checkPlan(plan.value()); !checked.ok()) return refused(opened.value(), plan.value(), checked.error());
     int steps = 1;
     if (options.steps) {
         const Expected<long long> asked = parseWhole("--steps", *options.steps, 1, engine::kMostSimulatedSteps);
@@ -45,7 +45,7 @@ int simulate(const Options& options)
     }
 
     const Expected<engine::Schedule> schedule = engine::scheduleOf(plan.value());
-    if (!schedule.ok()) return failed(schedule.error());
+    if (!schedule.ok()) return refused(opened.value(), plan.value(), schedule.error());
     // as many actions as the largest schedule has, for a trace keeps them all
     const auto actions = static_cast<long long>(schedule.value().actionCount());
     if (steps > 1 && steps * actions > engine::kMaxActions)

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <unistd.h>
@@ -49,11 +50,68 @@ Overrides forTheSchedules(Overrides given, const std::vector<std::string>& sched
     return given;
 }
 
+// An override that the sweep varies itself would count for nothing, and so would the splitting of a backward that is varied.
+Expected<void> checkVaried(const Options& options, const engine::SweepAxis& axis)
+{
+    const Overrides& given = options.overrides;
+    struct Clash {
+        engine::SweepQuantity varied;
+        const char* option;
+        const Overrides::Text* text;
+    };
+    using enum engine::SweepQuantity;
+    const Clash clashes[] = {{Microbatches, "--microbatches", &given.microbatches},
+                             {Ranks, "--ranks", &given.ranks},
+                             {Chunks, "--chunks", &given.chunks},
+                             {Slices, "--slices", &given.slices},
+                             {Group, "--group", &given.group},
+                             {Forward, "--forward", &given.forward},
+                             {Backward, "--backward", &given.backward},
+                             {Backward, "--input-grad", &given.inputGrad},
+                             {Backward, "--weight-grad", &given.weightGrad},
+                             {Latency, "--latency", &given.latency},
+                             {Bandwidth, "--bandwidth", &given.bandwidth},
+                             {BoundaryBytes, "--boundary-bytes", &given.boundaryBytes},
+                             {ActivationBytes, "--activation-bytes", &given.activationBytes},
+                             {MemoryLimit, "--memory-limit", &given.memoryLimit},
+                             {RanksPerNode, "--ranks-per-node", &given.ranksPerNode},
+                             {NodeLatency, "--node-latency", &given.nodeLatency},
+                             {NodeBandwidth, "--node-bandwidth", &given.nodeBandwidth},
+                             {Replicas, "--replicas", &given.replicas},
+                             {Offload, "--offload", &given.offload},
+                             {Jitter, "--jitter", &given.jitter}};
+    for (const Clash& clash : clashes)
+        if (axis.quantity == clash.varied && *clash.text)
+            return Error{fmt::format("{} {}: --over varies the {}; leave it out", clash.option, **clash.text, engine::infoOf(axis.quantity).title)};
+    if (axis.quantity == MicrobatchSize && given.microbatches && !options.batch.empty())
+        return Error{fmt::format("--microbatches {}: with --batch their number follows from their size; leave it out", *given.microbatches)};
+    return {};
+}
+
+// So would options of a picture that is not drawn, and figures that the sweep does not have.
+Expected<void> checkDrawn(const Options& options)
+{
+    if (options.drawing.out.empty()) {
+        if (!options.drawing.theme.empty()) return Error{"--theme is of the picture; give --out FILE too"};
+        if (!options.drawing.figures.empty()) return Error{"--figure is of the picture; give --out FILE too"};
+        return {};
+    }
+    for (const engine::SweepFigureInfo& info : engine::sweepFigures())
+        if (info.scalingOnly && options.scaling.empty() && std::ranges::find(options.drawing.figures, info.key) != options.drawing.figures.end())
+            return Error{fmt::format("--figure {} is of a sweep over ranks that keeps the model or lets it grow; give --scaling strong or weak too",
+                                     info.key)};
+    return checkDrawing(options.drawing);
+}
+
 // Everything on the command line that can be wrong use.
 Expected<SweepRequest> requestOf(const Options& options, engine::Plan plan)
 {
     Expected<engine::SweepAxis> axis = engine::parseSweepAxis(options.over);
     if (!axis.ok()) return axis.error().in("--over");
+    if (auto clear = checkVaried(options, axis.value()); !clear.ok()) return clear.error();
+    if (options.overrides.schedule && !options.schedules.empty())
+        return Error{fmt::format("--schedule {} and --schedules {}: both say what to simulate; give one of them", *options.overrides.schedule,
+                                 fmt::join(options.schedules, ","))};
     SweepRequest request{.plan = std::move(plan), .schedules = options.schedules, .axis = std::move(axis).value()};
     for (const std::string& name : options.schedules)
         if (!engine::findFamily(name))
@@ -100,17 +158,21 @@ private:
     bool shown_ = ::isatty(STDERR_FILENO) == 1;
 };
 
-std::string firstReason(const Sweep& sweep)
+// The first point of a sweep that has none left: wrong use where no plan may hold any of its values.
+std::optional<engine::LeftOut> nothingLeft(const Sweep& sweep)
 {
-    for (const engine::SweepSeries& series : sweep.series)
-        if (!series.points.empty()) return {};
-    return sweep.series.front().leftOut.front().reason;
+    std::optional<engine::LeftOut> first;
+    for (const engine::SweepSeries& series : sweep.series) {
+        if (!series.points.empty()) return std::nullopt;
+        for (const engine::LeftOut& left : series.leftOut)
+            if (!first || (left.legal && !first->legal)) first = left;
+    }
+    return first;
 }
 
 int sweep(const Options& options)
 {
-    if (!options.drawing.out.empty())
-        if (auto checked = checkDrawing(options.drawing); !checked.ok()) return wrongUse(checked.error());
+    if (auto checked = checkDrawn(options); !checked.ok()) return wrongUse(checked.error());
     const Overrides overrides = forTheSchedules(options.overrides, options.schedules);
     const Expected<engine::Plan> opened = openPlan(options.plan, overrides);
     if (!opened.ok()) return failed(opened.error());
@@ -121,9 +183,11 @@ int sweep(const Options& options)
 
     const ProgressLine line;
     const Expected<Sweep> swept = engine::runSweep(request.value(), [&](const engine::SweepProgress& progress) { line.show(progress); });
-    if (!swept.ok()) return failed(swept.error());
-    if (const std::string reason = firstReason(swept.value()); !reason.empty())
-        return failed(Error{"no point of the sweep can be simulated: " + reason});
+    if (!swept.ok()) return wrongUse(swept.error()); // what was asked for cannot be swept
+    if (const std::optional<engine::LeftOut> left = nothingLeft(swept.value())) {
+        const Error reason{"no point of the sweep can be simulated: " + left->reason};
+        return left->legal ? failed(reason) : wrongUse(reason);
+    }
     if (!options.csv.empty())
         if (auto saved = traces::writeWholeFile(options.csv, engine::sweepCsv(swept.value())); !saved.ok()) return failed(saved.error());
     if (!options.drawing.out.empty())
@@ -169,7 +233,7 @@ void addSweep(CLI::App& program, Work& work)
     verb.add_option("--scaling", options->scaling,
                     "Of ranks: strong keeps the model, weak lets it grow with the ranks; adds speed-up, efficiency and the line of Amdahl or Gustafson")
         ->check(CLI::IsMember({"strong", "weak"}));
-    verb.add_option("--serial-share", options->serialShare, "Share of the work that one rank does alone, of that line; 1/(m v k) unless given")
+    verb.add_option("--serial-share", options->serialShare, "Share of the work that one rank does alone, of that line; by the schedule's formula unless given")
         ->type_name("5%");
     verb.add_option("--csv", options->csv, "Write the points into this file too, as CSV")->type_name("FILE");
     verb.add_option("--out", options->drawing.out, "Draw the curves into this file too: .png, .svg or .pdf; needs no display")->type_name("FILE");
@@ -177,7 +241,7 @@ void addSweep(CLI::App& program, Work& work)
         ->type_name("NAME,...")
         ->delimiter(',')
         ->check(CLI::IsMember(figureNames()));
-    verb.add_option("--theme", options->drawing.theme, "Of the picture: light or dark")->check(CLI::IsMember({"light", "dark"}));
+    verb.add_option("--theme", options->drawing.theme, "Of the picture of --out: light or dark")->check(CLI::IsMember({"light", "dark"}));
     addJsonFlag(verb, options->json);
     addOverrides(verb, options->overrides);
     verb.callback([options, &work] { work = [options] { return sweep(*options); }; });

@@ -117,7 +117,8 @@ std::string seriesText(const Sweep& sweep, const SweepSeries& series)
         text += table.text();
     }
     if (sweep.scaling != engine::Scaling::None && !series.points.empty())
-        text += fmt::format("  {}'s line with a serial share of {}\n", lawName(sweep), traces::formatPercent(series.serialShare));
+        text += series.serialShare ? fmt::format("  {}'s line with a serial share of {}\n", lawName(sweep), traces::formatPercent(*series.serialShare))
+                                   : fmt::format("  no line of {}'s: no formula tells this schedule's serial share; --serial-share gives one\n", lawName(sweep));
     return text + formulasText(series, shown) + bestText(sweep, series) + leftOutText(sweep, series);
 }
 

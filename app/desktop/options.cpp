@@ -106,7 +106,8 @@ std::variant<WindowCommand, RenderCommand, PlotCommand, Done> readCommandLine(in
     render->add_option("--width", drawn.width, "Width of the picture")->check(CLI::Range(400, kMostPixels));
     render->add_option("--scale", drawn.scale, "Pixels of a PNG per unit of its width; 2, or less where that is too large")
         ->check(CLI::Range(0.25, 8.0));
-    render->add_option("--step", drawn.step, "Draw this step alone, from 0")->check(CLI::NonNegativeNumber);
+    render->add_option("--step", drawn.step, "Draw this step alone, from 0")
+        ->check(checkedBy([](const std::string& text) { return wholeNumber(text).value_or(-1) >= 0; }, "write a step's number, from 0"));
     const CLI::Validator time = checkedBy([](const std::string& text) { return traces::parseDuration(text).ok(); }, "write a time such as 1.5ms");
     render->add_option("--from", from, "Leave out what is before this time, counted from the start of the step, or of all")->check(time);
     render->add_option("--to", to, "Leave out what is after this time")->check(time);

@@ -44,6 +44,24 @@ Expected<SweepPoint> simulatedPoint(const PointInput& input, double value, const
     return point;
 }
 
+// The share of a schedule's work that Amdahl's law takes for serial, on the ranks of this point: see sweep.h.
+std::optional<double> serialShareOf(const PointInput& input)
+{
+    const PipelineSpec& pipeline = input.plan.pipeline;
+    if (pipeline.ranks < 2) return std::nullopt;
+    FormTimes times{.forward = 0, .inputGrad = 0, .weightGrad = 0, .backward = 0, .overlap = 0, .transfer = 0};
+    for (const StageCosts& stage : input.costs.stages) { // of equal stages; a rank's, but for a factor that all have
+        times.forward += static_cast<double>(stage.forward);
+        times.inputGrad += static_cast<double>(stage.inputGrad);
+        times.weightGrad += static_cast<double>(stage.weightGrad);
+        times.backward += static_cast<double>(stage.backward);
+        times.overlap += static_cast<double>(stage.overlap);
+    }
+    const ClosedForms forms = closedForms(pipeline, times);
+    if (!forms.bubbleOverIdeal) return std::nullopt;
+    return std::clamp(forms.bubbleOverIdeal->value / (pipeline.ranks - 1), 0.0, 1.0);
+}
+
 class SweepRun {
 public:
     SweepRun(const SweepRequest& request, const std::function<void(const SweepProgress&)>& observe, const std::stop_token& stop)
@@ -86,6 +104,7 @@ private:
             if (!known) return Error{fmt::format("schedule \"{}\" is unknown; stagecraft-cli list schedules names those that there are", name)};
         }
         if (request_.axis.values.empty()) return Error{"a sweep needs at least one value"};
+        if (Expected<void> counts = checkCounts(); !counts.ok()) return counts;
         if (request_.scaling != Scaling::None && request_.axis.quantity != SweepQuantity::Ranks)
             return Error{"strong and weak scaling are over ranks; vary ranks, or leave the scaling out"};
         if (request_.serialShare && !(*request_.serialShare >= 0 && *request_.serialShare <= 1))
@@ -94,6 +113,44 @@ private:
         if (request_.fixedPerAction > kMostFixed)
             return Error{fmt::format("a fixed cost of {} is too long; at most {}", traces::formatDuration(request_.fixedPerAction),
                                      traces::formatDuration(kMostFixed))};
+        return {};
+    }
+
+    [[nodiscard]] bool someTake(bool ScheduleFamily::*quality) const
+    {
+        return std::ranges::any_of(schedules_, [&](const std::string& name) {
+            const ScheduleFamily* family = findFamily(name);
+            return family && family->*quality;
+        });
+    }
+
+    // A quantity that changes nothing would give the same point again and again.
+    [[nodiscard]] Expected<void> checkCounts() const
+    {
+        const CostSpec& costs = request_.plan.costs;
+        const bool sends = costs.boundaryBytes > 0 || !request_.plan.model.empty();
+        const bool timesBytes = costs.bandwidth > 0 || request_.plan.machine.between.bytesPerSecond > 0;
+        switch (request_.axis.quantity) {
+        case SweepQuantity::MemoryLimit:
+            if (!someTake(&ScheduleFamily::plansByCosts))
+                return Error{"memory-limit: none of the schedules plans for a limit; take zb-auto or zb-v-auto"};
+            break;
+        case SweepQuantity::Group:
+            if (!someTake(&ScheduleFamily::goesInGroups))
+                return Error{"group: none of the schedules goes in groups of micro-batches; take interleaved or pipedream-2bw"};
+            break;
+        case SweepQuantity::Offload:
+            if (!someTake(&ScheduleFamily::takesOffload) && schedules_ != std::vector<std::string>{"custom"})
+                return Error{"offload: none of the schedules keeps activations that may go to the host"};
+            break;
+        case SweepQuantity::Bandwidth:
+            if (!sends) return Error{"bandwidth: nothing says how much is sent; give the bytes of a boundary, or a plan with a model"};
+            break;
+        case SweepQuantity::BoundaryBytes:
+            if (!timesBytes) return Error{"boundary-bytes: without a bandwidth they take no time; give one"};
+            break;
+        default: break;
+        }
         return {};
     }
 
@@ -110,30 +167,46 @@ private:
             if (input.ok()) {
                 Expected<SweepPoint> point = simulatedPoint(input.value(), value, stop_);
                 if (point.ok()) {
-                    addLaw(input.value(), series, point.value());
+                    addSpeedup(input.value(), series, point.value());
                     series.points.push_back(std::move(point).value());
                     continue;
                 }
                 if (stop_.stop_requested()) return Error{"the sweep was stopped"};
-                series.leftOut.push_back({value, point.error().message});
+                series.leftOut.push_back({value, point.error().message, true});
             } else {
                 series.leftOut.push_back({value, input.error().message});
             }
         }
+        addLine(series);
         series.bestSize = bestSizeOf(schedule);
         return series;
     }
 
-    void addLaw(const PointInput& input, SweepSeries& series, SweepPoint& point) const
+    void addSpeedup(const PointInput& input, SweepSeries& series, SweepPoint& point) const
     {
         if (request_.scaling == Scaling::None) return;
-        const PipelineSpec& pipeline = input.plan.pipeline;
-        const double ranks = pipeline.ranks;
-        series.serialShare =
-            request_.serialShare.value_or(1.0 / (static_cast<double>(pipeline.microbatches) * pipeline.chunks * pipeline.parts()));
         point.speedup = point.makespan > 0 ? input.serialTime / static_cast<double>(point.makespan) : 0;
-        point.efficiency = point.speedup / ranks;
-        point.law = request_.scaling == Scaling::Strong ? amdahlSpeedup(series.serialShare, ranks) : gustafsonSpeedup(series.serialShare, ranks);
+        point.efficiency = point.speedup / input.plan.pipeline.ranks;
+        if (const std::optional<double> share = serialShareOf(input))
+            series.serialShare = std::min(*share, series.serialShare.value_or(1));
+    }
+
+    // A line that the schedule outruns, because its form holds for other numbers of ranks alone, bounds nothing and is left out.
+    void addLine(SweepSeries& series) const
+    {
+        if (request_.scaling == Scaling::None) return;
+        if (request_.serialShare) series.serialShare = request_.serialShare;
+        if (!series.serialShare) return;
+        const auto at = [&](const SweepPoint& point) {
+            return request_.scaling == Scaling::Strong ? amdahlSpeedup(*series.serialShare, point.value) : gustafsonSpeedup(*series.serialShare, point.value);
+        };
+        constexpr double kRounding = 1 + 1e-4; // of times to whole nanoseconds
+        const bool bounds = std::ranges::all_of(series.points, [&](const SweepPoint& point) { return point.speedup <= at(point) * kRounding; });
+        if (!bounds && !request_.serialShare) {
+            series.serialShare.reset();
+            return;
+        }
+        for (SweepPoint& point : series.points) point.law = at(point);
     }
 
     // From a micro-batch of one sample, without what an action costs beside.

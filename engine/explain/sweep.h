@@ -19,8 +19,10 @@
 // Scaling over ranks: strong keeps model and batch, so that a rank's share shrinks with p; weak keeps the share of a rank, so that the
 // model grows with p. The speed-up is against one rank that does the whole work without waiting. Each rank does what a rank of the
 // plan does on average; only costs that come from a model are taken from a new partition (strong).
-// Amdahl's and Gustafson's lines take the share of the work that one rank does alone; unless given it is 1/(m·v·k), with which
-// Amdahl's line is GPipe's and 1F1B's speed-up.
+// Amdahl's and Gustafson's lines take the share of the work that one rank does alone. Unless given it follows from the schedule's
+// closed form with free transfers, the bubble over ideal of p ranks divided by p−1: 1/m for GPipe and 1F1B, 1/(v·m) with chunks,
+// (F+I−W)/((F+I+W)·m) for ZB-H1, whose weight gradients fill what would be serial. It is the least of all points, so that the line
+// bounds them. A schedule without such a form has no line.
 #pragma once
 
 #include "engine/explain/closed_forms.h"
@@ -62,7 +64,7 @@ struct SweepPoint {
     ClosedForms forms = {};
     double speedup = 0; // with scaling only, as the two below
     double efficiency = 0;
-    double law = 0; // Amdahl's or Gustafson's speed-up
+    double law = 0; // Amdahl's or Gustafson's speed-up; 0: there is no line
 
     bool operator==(const SweepPoint&) const = default;
 };
@@ -70,6 +72,7 @@ struct SweepPoint {
 struct LeftOut {
     double value = 0;
     std::string reason;
+    bool legal = false; // a plan may hold the value, but the step cannot be carried out (a deadlock)
 
     bool operator==(const LeftOut&) const = default;
 };
@@ -77,7 +80,7 @@ struct LeftOut {
 struct SweepSeries {
     std::string schedule;
     std::string title; // "Interleaved 1F1B, v=2"
-    double serialShare = 0; // with scaling only
+    std::optional<double> serialShare = {}; // of the line, with scaling only; nothing where there is none
     std::vector<SweepPoint> points; // ascending in value
     std::vector<LeftOut> leftOut;
     std::optional<ClosedForm> bestSize = {}; // MicrobatchSize: b* by its formula
@@ -104,7 +107,8 @@ struct SweepProgress {
 };
 
 // `observe` is called in this thread before each point and once at the end. `stop` may be asked for by any thread; the sweep then ends
-// with an error. Other errors: a schedule that is unknown, scaling of another quantity than ranks, a batch that is less than one sample.
+// with an error. Other errors are requests that cannot be swept: a schedule that is unknown or named twice, a quantity that none of the
+// schedules goes by, scaling of another quantity than ranks, a batch that is less than one sample.
 Expected<Sweep> runSweep(const SweepRequest& request, const std::function<void(const SweepProgress&)>& observe = {},
                          const std::stop_token& stop = {});
 

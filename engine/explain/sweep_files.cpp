@@ -134,11 +134,11 @@ Sweep sweepOf(const Json& json)
         SweepSeries series;
         series.schedule = entry.at("schedule").get<std::string>();
         series.title = entry.at("title").get<std::string>();
-        series.serialShare = entry.at("serial_share").get<double>();
+        if (const Json& share = entry.at("serial_share"); !share.is_null()) series.serialShare = share.get<double>();
         series.bestSize = formOf(entry.at("best_size"));
         for (const Json& point : entry.at("points")) series.points.push_back(pointOf(point));
         for (const Json& left : entry.at("left_out"))
-            series.leftOut.push_back({left.at("value").get<double>(), left.at("reason").get<std::string>()});
+            series.leftOut.push_back({left.at("value").get<double>(), left.at("reason").get<std::string>(), left.value("legal", false)});
         sweep.series.push_back(std::move(series));
     }
     return sweep;
@@ -194,10 +194,10 @@ std::string sweepJson(const Sweep& sweep)
         Json points = Json::array();
         for (const SweepPoint& point : series.points) points.push_back(pointJson(point, sweep.scaling != Scaling::None));
         Json leftOut = Json::array();
-        for (const LeftOut& left : series.leftOut) leftOut.push_back({{"value", number(left.value)}, {"reason", left.reason}});
+        for (const LeftOut& left : series.leftOut) leftOut.push_back({{"value", number(left.value)}, {"reason", left.reason}, {"legal", left.legal}});
         json["series"].push_back({{"schedule", series.schedule},
                                   {"title", series.title},
-                                  {"serial_share", series.serialShare},
+                                  {"serial_share", series.serialShare ? Json(*series.serialShare) : Json()},
                                   {"best_size", formJson(series.bestSize)},
                                   {"points", std::move(points)},
                                   {"left_out", std::move(leftOut)}});

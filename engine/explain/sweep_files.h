@@ -9,7 +9,7 @@
 // formula_<key>; a cell is empty where there is none. Points that were left out have no row.
 // JSON: quantity, unit, geometric, scaling, fixed, throughput_unit, notes, and series of
 //   {schedule, title, serial_share, best_size: {formula, value} | null, points: [{value, ...figures, span_ns, work_ns,
-//    formulas: {key: {formula, value}}, law}], left_out: [{value, reason}]}
+//    formulas: {key: {formula, value}}, law}], left_out: [{value, reason, legal}]}
 #pragma once
 
 #include "engine/explain/sweep.h"

@@ -20,7 +20,10 @@ TEST(Catalogue, WritesAPageAndAPictureOfEachSchedule)
 
 TEST(Catalogue, SaysWhereItCannotWrite)
 {
-    expectRefusal({"catalogue", "/proc/no/such/schedules.md"}, 1, "cannot make the folder");
+    const traces::test::TemporaryFolder folder;
+    expectRefusal({"catalogue", folder.file("no/such/schedules.md").string()}, 2, "does not exist; make it first");
+    EXPECT_FALSE(std::filesystem::exists(folder.file("no")));
+    expectRefusal({"catalogue", "/proc/schedules.md"}, 1, "cannot make the folder");
     expectRefusal({"catalogue"}, 2, "OUT");
 }
 

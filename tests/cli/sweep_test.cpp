@@ -2,6 +2,8 @@
 #include "tests/cli/expectations.h"
 #include "tests/traces/temporary_folder.h"
 
+#include <fmt/format.h>
+
 namespace stagecraft::cli::test {
 
 namespace {
@@ -96,6 +98,30 @@ TEST(Sweep, VariesTheMachine)
     EXPECT_THAT(flat.out, HasSubstr("the sums of their gradients take no time"));
 }
 
+TEST(Sweep, RefusesWhatItWouldLeaveAlone)
+{
+    for (const auto& [option, value] : {std::pair{"microbatches", "7"}, {"ranks", "4"}, {"latency", "1us"}, {"jitter", "0"}, {"forward", "1ms"}})
+        expectRefusal({"sweep", "--over", fmt::format("{0}={1},{1}", option, value), std::string("--") + option, value}, 2, "--over varies");
+    expectRefusal({"sweep", "--over", "backward=1ms,2ms", "--input-grad", "1ms", "--weight-grad", "1ms"}, 2, "--over varies");
+    expectRefusal({"sweep", "--over", "microbatch-size=1,2", "--batch", "8", "--microbatches", "4"}, 2, "follows from their size");
+    expectRefusal({"sweep", "--over", "microbatches=1..4", "--schedule", "gpipe", "--schedules", "1f1b"}, 2, "give one of them");
+    expectRefusal({"sweep", "--over", "microbatches=1..4", "--theme", "dark"}, 2, "give --out FILE too");
+    expectRefusal({"sweep", "--over", "microbatches=1..4", "--figure", "makespan_ns"}, 2, "give --out FILE too");
+    expectRefusal({"sweep", "--over", "microbatches=1..4", "--out", "sp.png", "--figure", "speedup"}, 2, "give --scaling strong or weak too");
+    expectRefusal({"sweep", "--over", "memory-limit=1MiB..4MiB*2", "--schedules", "1f1b", "--activation-bytes", "1MiB"}, 2, "plans for a limit");
+    expectRefusal({"sweep", "--over", "offload=0,0.5", "--schedules", "bpipe"}, 2, "offload");
+    expectRefusal({"sweep", "--over", "replicas=1,2", "--replicas", "3"}, 2, "--over varies");
+    expectRefusal({"sweep", "--over", "group=1..3", "--schedules", "1f1b"}, 2, "goes in groups");
+    expectRefusal({"sweep", "--over", "microbatches=4,8", "--schedules", "1f1b,1f1b"}, 2, "named twice");
+}
+
+TEST(Sweep, SaysWhereThereIsNoLineOfTheLaw)
+{
+    const std::vector<std::string> line{"sweep", "--over", "ranks=2,4", "--scaling", "strong", "--schedule", "hanayo", "--chunks", "2"};
+    EXPECT_THAT(stagecraft(line).out, HasSubstr("no line of Amdahl's"));
+    EXPECT_TRUE(jsonOf({"sweep", "--over", "ranks=2,4", "--scaling", "strong", "--schedule", "hanayo", "--chunks", "2", "--json"})["series"][0]["serial_share"].is_null());
+}
+
 TEST(Sweep, RefusesWhatItCannotVary)
 {
     expectRefusal({"sweep"}, 2, "--over");
@@ -105,7 +131,7 @@ TEST(Sweep, RefusesWhatItCannotVary)
     expectRefusal({"sweep", "--over", "microbatches=1..4", "--batch", "8"}, 2, "--batch is for --over microbatch-size");
     expectRefusal({"sweep", "--over", "microbatches=1..4", "--serial-share", "5%"}, 2, "--scaling strong or weak");
     expectRefusal({"sweep", "--over", "microbatches=1..4", "--out", "curves.gif"}, 2, "written as .png, .svg or .pdf");
-    expectRefusal({"sweep", "--over", "microbatches=1,3", "--schedule", "dualpipe"}, 1, "no point of the sweep can be simulated");
+    expectRefusal({"sweep", "--over", "microbatches=1,3", "--schedule", "dualpipe"}, 2, "no point of the sweep can be simulated");
 }
 
 } // namespace

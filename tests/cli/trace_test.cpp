@@ -82,7 +82,8 @@ TEST(Convert, WritesAFilePerRank)
     const Json second = jsonOf({"analyze", folder.file("ranks/rank1.json.gz"), "--json"});
     EXPECT_EQ(second["events"], 16) << "8 micro-batches, forward and backward";
     expectRefusal({"convert", journal, folder.file("b.json"), "--per-rank", folder.file("ranks")}, 2, "--per-rank");
-    expectRefusal({"convert", journal, "--per-rank", journal}, 1, journal);
+    expectRefusal({"convert", journal, "--per-rank", journal}, 1, "it is a file, not a folder");
+    expectRefusal({"convert", journal, "--per-rank", journal + "/ranks"}, 1, "a.strace is a file, not a folder");
 }
 
 TEST(Compare, TellsHowFarASimulationIsOff)

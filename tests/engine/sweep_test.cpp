@@ -244,6 +244,47 @@ TEST(Scaling, FallsBelowGustafsonsLineWhenTheModelGrows)
     EXPECT_GT(sweep.series[0].points[4].law, sweep.series[0].points[4].speedup);
 }
 
+// No schedule outruns its line, whatever it does with weight gradients, chunks and slices; ZB-H1's serial share is a third of 1F1B's.
+TEST(Scaling, HasALineThatBoundsEverySchedule)
+{
+    std::vector<std::string> names;
+    for (const ScheduleFamily& family : scheduleFamilies()) names.push_back(family.name);
+    for (const char* send : {"0ns", "100us"}) {
+        Plan plan = planOf(4, 16);
+        plan.costs.latency = traces::parseDuration(send).value();
+        SweepRequest request{.plan = plan, .schedules = names, .axis = axis("ranks=1..16*2")};
+        for (const Scaling scaling : {Scaling::Strong, Scaling::Weak}) {
+            request.scaling = scaling;
+            std::map<std::string, std::optional<double>> shares;
+            for (const SweepSeries& series : swept(request).series) {
+                shares[series.schedule] = series.serialShare;
+                for (const SweepPoint& point : series.points) {
+                    EXPECT_EQ(point.law > 0, series.serialShare.has_value()) << series.schedule;
+                    if (point.law > 0) {
+                        EXPECT_LE(point.speedup, point.law * (1 + 1e-4)) << series.schedule << " " << point.value;
+                    }
+                }
+            }
+            EXPECT_NEAR(shares.at("1f1b").value(), 1.0 / 16, 1e-4);
+            EXPECT_NEAR(shares.at("zb-h1").value(), 1.0 / 48, 1e-4);
+            EXPECT_FALSE(shares.at("hanayo")) << "has no formula";
+        }
+    }
+}
+
+TEST(Sweep, RefusesAQuantityThatChangesNothing)
+{
+    const auto refusal = [](const char* values, std::vector<std::string> schedules) {
+        const Expected<Sweep> sweep = runSweep({.plan = planOf(4, 8), .schedules = std::move(schedules), .axis = axis(values)});
+        return sweep.ok() ? std::string() : sweep.error().message;
+    };
+    EXPECT_THAT(refusal("memory-limit=1MiB..4MiB*2", {"1f1b", "gpipe"}), HasSubstr("none of the schedules plans for a limit"));
+    EXPECT_THAT(refusal("group=1..3", {"1f1b"}), HasSubstr("none of the schedules goes in groups"));
+    EXPECT_THAT(refusal("bandwidth=1GB/s..4GB/s*2", {"1f1b"}), HasSubstr("nothing says how much is sent"));
+    EXPECT_THAT(refusal("boundary-bytes=1MiB..4MiB*2", {"1f1b"}), HasSubstr("without a bandwidth"));
+    EXPECT_EQ(refusal("group=4..6", {"1f1b", "pipedream-2bw"}), "") << "1F1B stands beside it to compare with";
+}
+
 TEST(Scaling, PartitionsAModelAnewAndLeavesOutMoreStagesThanLayers)
 {
     SweepRequest request{.plan = presetPlan("gpt-small").value(), .schedules = {"1f1b"}, .axis = axis("ranks=1..64*2")};

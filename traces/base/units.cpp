@@ -111,7 +111,8 @@ Expected<double> parseBandwidth(std::string_view text)
         return Error{fmt::format("\"{}\": unit \"{}\" is unknown; allowed are B/s, KB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s",
                                  text, q.value().unit)};
     const double rate = q.value().number * unit->factor;
-    if (!(rate > 0) || !std::isfinite(rate)) return Error{fmt::format("\"{}\": a bandwidth must be above 0", text)};
+    if (!std::isfinite(rate)) return Error{fmt::format("\"{}\" is too large for a bandwidth; at most 1e308 B/s", text)};
+    if (!(rate > 0)) return Error{fmt::format("\"{}\": a bandwidth must be above 0", text)};
     return rate;
 }
 

@@ -18,6 +18,18 @@ constexpr std::size_t kBufferBytes = 1 << 20;
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
+// What stands where a folder was asked for: the first part of the way that is there and is none; empty where only folders are missing.
+std::filesystem::path inTheWay(const std::filesystem::path& file)
+{
+    std::error_code ignored;
+    std::filesystem::path sofar;
+    for (const std::filesystem::path& part : file.parent_path()) {
+        sofar /= part;
+        if (std::filesystem::exists(sofar, ignored) && !std::filesystem::is_directory(sofar, ignored)) return sofar;
+    }
+    return {};
+}
+
 // mkstemp alone would keep everybody else out. A file that is replaced hands its permissions on; a new one gets the usual
 // ones, read where that touches nothing that other threads use.
 void givePermissions(int descriptor, const std::filesystem::path& replaced)
@@ -44,6 +56,10 @@ Error writeError(const std::filesystem::path& file, int error)
     switch (error) {
     case ENOENT:
     case ENOTDIR:
+        if (const std::filesystem::path blocking = inTheWay(file); !blocking.empty()) {
+            message += blocking.string() + " is a file, not a folder; choose another place";
+            break;
+        }
         message += "the folder " + file.parent_path().string() + " does not exist; create it or choose another";
         break;
     case EACCES:

@@ -132,7 +132,12 @@ Expected<std::size_t> saveRankFiles(const Trace& trace, const std::filesystem::p
 {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
-    if (error) return writeError(folder, error.value());
+    if (error || !std::filesystem::is_directory(folder)) {
+        std::error_code ignored;
+        if (std::filesystem::exists(folder, ignored))
+            return Error{"cannot write into " + folder.string() + ": it is a file, not a folder; choose another name"};
+        return writeError(folder, error.value());
+    }
     std::set<Rank> ranks;
     for (const Lane& lane : trace.lanes()) ranks.insert(lane.info().rank);
     for (const Rank rank : ranks) {

@@ -97,6 +97,9 @@ QString sweepTitle(const engine::Sweep& sweep, const std::vector<engine::SweepFi
 Expected<void> exportSweep(const engine::Sweep& sweep, const SweepPicture& picture, const QString& file)
 {
     const std::vector<engine::SweepFigure> figures = picture.figures.empty() ? mainFigures(sweep) : picture.figures;
+    for (const engine::SweepFigure figure : figures)
+        if (engine::infoOf(figure).scalingOnly && sweep.scaling == engine::Scaling::None)
+            return Error{std::string(engine::infoOf(figure).key) + " is of a sweep with scaling, and this one has none"};
     SweepPlot plot;
     plot.setTheme(picture.theme);
     plot.setFigures(figures);
