@@ -7,6 +7,8 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
 using namespace stagecraft;
 using namespace stagecraft::test;
 using engine::LoweringRule;
@@ -140,6 +142,57 @@ TEST(SendSemantics, LargerGroupsMeetAsWell)
         EXPECT_TRUE(engine::validate(fused, {.send = SendMode::Rendezvous}).legal()) << p << " " << m << " " << group;
         EXPECT_TRUE(engine::validate(fused, {.send = SendMode::Channel}).legal()) << p << " " << m << " " << group;
     }
+}
+
+// The families that hang under a rule and a kind of send for some numbers of ranks, chunks and micro-batches.
+std::set<std::string> hanging(LoweringRule rule, SendMode send)
+{
+    std::set<std::string> names;
+    for (const engine::ScheduleFamily& family : engine::scheduleFamilies())
+        for (int p = 2; p <= 6; ++p)
+            for (int v = family.minChunks; v <= std::min(family.maxChunks, 4); ++v)
+                for (int m = 1; m <= 14 && !names.contains(family.name); ++m) {
+                    const engine::ScheduleRequest request{.name = family.name, .ranks = p, .chunks = v, .microbatches = m, .slices = family.cutsSequences ? 2 : 1};
+                    if (!engine::checkRequest(request).ok()) continue;
+                    const traces::Expected<engine::Schedule> schedule = engine::lowerCommunication(engine::generate(request).value(), rule);
+                    if (schedule.ok() && !deadlockOf(schedule.value(), send).empty()) names.insert(family.name);
+                }
+    return names;
+}
+
+// The table of docs/plan.md, over all families: whoever changes a schedule or adds one finds here what the table must say.
+TEST(SendSemantics, HangWhereTheTableSaysSo)
+{
+    for (const LoweringRule rule : engine::kLoweringRules) EXPECT_THAT(hanging(rule, SendMode::Buffered), ::testing::IsEmpty());
+    for (const SendMode send : engine::kSendModes) EXPECT_THAT(hanging(LoweringRule::PyTorch, send), ::testing::IsEmpty());
+    EXPECT_THAT(hanging(LoweringRule::Megatron, SendMode::Rendezvous), ::testing::IsEmpty());
+    EXPECT_THAT(hanging(LoweringRule::Megatron, SendMode::Channel), ::testing::ElementsAre("interleaved"));
+    std::set<std::string> others;
+    for (const engine::ScheduleFamily& family : engine::scheduleFamilies()) others.insert(family.name);
+    for (const char* name : {"naive", "gpipe", "gpipe-lifo", "forward-only"}) others.erase(name);
+    EXPECT_EQ(hanging(LoweringRule::Deferred, SendMode::Rendezvous), others);
+    EXPECT_THAT(hanging(LoweringRule::Deferred, SendMode::Channel),
+                ::testing::ElementsAre("1f1b-v", "dualpipe", "dualpipe-v", "hanayo", "interleaved-zb", "v-half", "v-min", "zb-v", "zb-v-auto"));
+}
+
+// What the table tells of numbers.
+TEST(SendSemantics, HangFromTheNumbersOnThatTheTableNames)
+{
+    const auto hangs = [](const char* name, int p, int m, int chunks, SendMode send) {
+        return !deadlockOf(lowered(made(name, p, m, chunks), LoweringRule::Deferred), send).empty();
+    };
+    for (int p = 2; p <= 6; ++p)
+        for (int m = 1; m <= 14; ++m) {
+            EXPECT_EQ(hangs("looped-bfs", p, m, 2, SendMode::Rendezvous), m >= p) << p << " " << m;
+            EXPECT_FALSE(hangs("looped-bfs", p, m, 1, SendMode::Rendezvous)) << p << " " << m;
+            EXPECT_EQ(hangs("1f1b", p, m, 1, SendMode::Rendezvous), m >= 2) << p << " " << m;
+            if (m >= 2 * p) {
+                EXPECT_EQ(hangs("dualpipe-v", p, m, 2, SendMode::Channel), p >= 3) << p << " " << m;
+            }
+            if (m >= 2 * p && p % 2 == 0 && m % 2 == 0) {
+                EXPECT_EQ(hangs("dualpipe", p, m, 1, SendMode::Channel), p >= 6) << p << " " << m;
+            }
+        }
 }
 
 // PyTorch's pull request 127332: forward and backward sends of neighbours cross, each waits for the other to receive.
