@@ -168,9 +168,11 @@ QWidget* SweepWindow::buildCurves()
     describe(*picture_, tr("Export picture"), tr("Draws the curves into a PNG, SVG or PDF file."));
     describe(*table_, tr("Export table"), tr("Writes every point, with the formulas' values, into a CSV file."));
     told_->setWordWrap(true);
+    told_->setTextFormat(Qt::PlainText);
     told_->setMinimumHeight(told_->fontMetrics().lineSpacing() * 2);
     told_->setAlignment(Qt::AlignTop);
     notes_->setWordWrap(true);
+    notes_->setTextFormat(Qt::PlainText);
     notes_->setProperty("tone", "hint");
     makeSelectable(*notes_);
 

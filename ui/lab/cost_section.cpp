@@ -59,6 +59,7 @@ CostSection::CostSection(QWidget* parent)
 {
     source_->setObjectName("costSource");
     origin_->setObjectName("costOrigin");
+    origin_->setTextFormat(Qt::PlainText);
     table_->setObjectName("stageCosts");
     problem_->setObjectName("costProblem");
     origin_->setWordWrap(true);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/lab/form.h"
 
+#include "ui/bridge/plain_tip.h"
 #include "ui/lab/value_edit.h"
 
 #include <QEvent>
@@ -65,7 +66,7 @@ void setCapability(QWidget& control, bool available, const QString& reasonIfNot)
 {
     control.setEnabled(available);
     const QString tip = control.property(kTipProperty).toString();
-    control.setToolTip(available ? tip : tip + "\n\n" + reasonIfNot);
+    control.setToolTip(available ? tip : plainTip(tip + "\n\n" + reasonIfNot));
 }
 
 void makeSelectable(QLabel& label)

@@ -2,6 +2,7 @@
 #include "ui/lab/lab_panel.h"
 
 #include "engine/plan/plan_json.h"
+#include "ui/bridge/plain_tip.h"
 #include "ui/bridge/text.h"
 #include "ui/lab/cost_section.h"
 #include "ui/lab/fold_box.h"
@@ -32,9 +33,10 @@ LabPanel::LabPanel(PlanDocument& document, QWidget* parent)
     for (const engine::PresetPlan& preset : engine::presetPlans()) {
         preset_->addItem(toQt(preset.name));
         const traces::Expected<engine::Plan> plan = engine::readPlan(preset.json);
-        if (plan.ok()) preset_->setItemData(preset_->count() - 1, toQt(plan.value().description), Qt::ToolTipRole);
+        if (plan.ok()) preset_->setItemData(preset_->count() - 1, plainTip(toQt(plan.value().description)), Qt::ToolTipRole);
     }
     description_->setWordWrap(true);
+    description_->setTextFormat(Qt::PlainText);
     description_->setProperty("tone", "hint");
     description_->setObjectName("planDescription");
 

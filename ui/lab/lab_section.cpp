@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/lab/lab_section.h"
 
+#include "ui/bridge/plain_tip.h"
 #include "ui/lab/form.h"
 
 #include <QComboBox>
@@ -60,7 +61,7 @@ void LabSection::setItemEnabled(QComboBox& combo, const QVariant& data, bool ena
 {
     QStandardItem* item = qobject_cast<QStandardItemModel*>(combo.model())->item(combo.findData(data));
     item->setEnabled(enabled);
-    item->setToolTip(enabled ? QString() : reasonIfNot);
+    item->setToolTip(enabled ? QString() : plainTip(reasonIfNot));
 }
 
 void LabSection::select(QComboBox& combo, const QVariant& data) { combo.setCurrentIndex(combo.findData(data)); }

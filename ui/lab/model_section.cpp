@@ -35,6 +35,7 @@ ModelSection::ModelSection(QWidget* parent)
     table_->setObjectName("layers");
     problem_->setObjectName("modelProblem");
     summary_->setWordWrap(true);
+    summary_->setTextFormat(Qt::PlainText);
     summary_->setProperty("tone", "hint");
     summary_->setObjectName("modelSummary");
     makeSelectable(*summary_);

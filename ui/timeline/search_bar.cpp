@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/timeline/search_bar.h"
 
+#include "ui/bridge/plain_tip.h"
+
 #include <QAccessible>
 #include <QHBoxLayout>
 #include <QKeyEvent>
@@ -36,6 +38,7 @@ SearchBar::SearchBar(QWidget* parent) : QFrame(parent), field_(new QLineEdit), r
     field_->setAccessibleName(tr("Find blocks"));
     field_->installEventFilter(this);
     result_->setObjectName("searchResult");
+    result_->setTextFormat(Qt::PlainText);
     result_->setMinimumWidth(1); // gives way where there is little room, and says it all in its tooltip
     result_->setAccessibleName(tr("Matches"));
     previous_ = newButton(QStringLiteral("\u2039"), tr("Previous match"),
@@ -85,7 +88,7 @@ void SearchBar::setResult(const QString& text, Tone tone)
 {
     if (text == result_->text() && result_->property("tone").toString().isEmpty() == (tone == Tone::Plain)) return;
     result_->setText(text);
-    result_->setToolTip(text);
+    result_->setToolTip(plainTip(text));
     result_->setProperty("tone", tone == Tone::Problem ? QStringLiteral("problem") : QString());
     result_->style()->polish(result_);
     // Who hears the screen rather than sees it stays in the field.

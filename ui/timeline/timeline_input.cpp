@@ -2,6 +2,7 @@
 //
 // The mouse over the timeline.
 #include "ui/timeline/header_painter.h"
+#include "ui/bridge/plain_tip.h"
 #include "ui/timeline/hit_test.h"
 #include "ui/timeline/hover_layer.h"
 #include "ui/timeline/item_details.h"
@@ -39,7 +40,7 @@ bool TimelineWidget::event(QEvent* event)
         const QString text = ruler.contains(help->pos()) ? rulerText(scene_, mapping().time(help->pos().x()))
                                                          : detailsHtml(detailsOf(scene_, itemAt(help->pos())));
         if (text.isEmpty()) QToolTip::hideText();
-        else QToolTip::showText(help->globalPos(), text, this);
+        else QToolTip::showText(help->globalPos(), plainTip(text), this);
         return true;
     }
     if (event->type() == QEvent::FocusIn || event->type() == QEvent::FocusOut) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/window/figure_grid.h"
 
+#include "ui/bridge/plain_tip.h"
+
 #include <QClipboard>
 #include <QGridLayout>
 #include <QGuiApplication>
@@ -15,6 +17,7 @@ namespace {
 QLabel* newText(Qt::Alignment alignment, const char* tone = nullptr)
 {
     auto* label = new QLabel;
+    label->setTextFormat(Qt::PlainText);
     label->setAlignment(alignment);
     label->setTextInteractionFlags(Qt::TextSelectableByMouse);
     if (tone) label->setProperty("tone", tone);
@@ -68,7 +71,7 @@ void FigureGrid::setHeads(const QString& simulated, const QString& other, const 
 {
     setTextIfOther(*simulatedHead_, simulated);
     setTextIfOther(*otherHead_, other);
-    otherHead_->setToolTip(otherTip);
+    otherHead_->setToolTip(plainTip(otherTip));
     speak();
 }
 
@@ -110,7 +113,7 @@ void FigureGrid::setRows(const std::vector<FigureRow>& rows)
         setTextIfOther(*line.simulated, row.simulated);
         setTextIfOther(*line.other, row.other);
         setTextIfOther(*line.formula, breakable(row.formula));
-        for (QLabel* label : {line.name, line.byFormula, line.simulated, line.other, line.formula}) label->setToolTip(row.tip);
+        for (QLabel* label : {line.name, line.byFormula, line.simulated, line.other, line.formula}) label->setToolTip(plainTip(row.tip));
         line.name->setAccessibleDescription(row.tip);
     }
     if (!rows.empty()) makeCurrent(std::min(current_, rows.size() - 1));

@@ -47,6 +47,7 @@ FiguresPanel::FiguresPanel(Workbench& workbench, QWidget* parent)
     QFont bold = ranksTitle_->font();
     bold.setBold(true);
     ranksTitle_->setFont(bold);
+    ranksTitle_->setTextFormat(Qt::PlainText);
     ranksTable_->setObjectName("rankFigures");
     ranksTable_->setModel(ranks_);
     ranksTable_->setShowGrid(false);

@@ -66,6 +66,7 @@ FileDialogs FileDialogs::ofWindow(QWidget* window)
     dialogs.unsaved = [window](const QString& question) {
         QMessageBox box(QMessageBox::Question, tr("Not saved yet"), question,
                         QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, window);
+        box.setTextFormat(Qt::PlainText); // of what a plan is called
         box.setInformativeText(tr("Without saving they are lost."));
         box.setDefaultButton(QMessageBox::Save);
         const int answer = box.exec();
@@ -73,9 +74,14 @@ FileDialogs FileDialogs::ofWindow(QWidget* window)
                : answer == QMessageBox::Discard ? UnsavedAnswer::Discard
                                                 : UnsavedAnswer::Cancel;
     };
-    dialogs.tellProblem = [window](const QString& title, const QString& text) { QMessageBox::warning(window, title, text); };
+    dialogs.tellProblem = [window](const QString& title, const QString& text) {
+        QMessageBox box(QMessageBox::Warning, title, text, QMessageBox::Ok, window);
+        box.setTextFormat(Qt::PlainText);
+        box.exec();
+    };
     dialogs.giveUp = [window](const QString& question) {
         QMessageBox box(QMessageBox::Question, tr("Still at work"), question, QMessageBox::Discard | QMessageBox::Cancel, window);
+        box.setTextFormat(Qt::PlainText);
         box.setDefaultButton(QMessageBox::Cancel);
         return box.exec() == QMessageBox::Discard;
     };

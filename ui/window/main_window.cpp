@@ -95,6 +95,7 @@ QWidget* MainWindow::buildCentre()
     memory_ = new MemoryPlot(scene);
     memory_->setMinimumHeight(130); // below it the curves cannot be told apart
     banner_ = new QLabel;
+    banner_->setTextFormat(Qt::PlainText);
     banner_->setObjectName("banner");
     banner_->setProperty("tone", "banner");
     banner_->setWordWrap(true);
@@ -178,6 +179,7 @@ void MainWindow::buildStatusBar()
 {
     traceLabel_ = new QLabel;
     clockLabel_ = new QLabel;
+    for (QLabel* label : {traceLabel_, clockLabel_}) label->setTextFormat(Qt::PlainText);
     traceLabel_->setObjectName("traceLabel");
     clockLabel_->setObjectName("clockLabel");
     traceLabel_->setContentsMargins(6, 0, 6, 0);

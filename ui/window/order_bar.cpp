@@ -17,6 +17,7 @@ OrderBar::OrderBar(OrderEditor& editor, QWidget* parent)
 {
     setObjectName("orderBar");
     text_->setWordWrap(true);
+    text_->setTextFormat(Qt::PlainText);
     text_->setObjectName("orderText");
     keep_->setObjectName("keepIllegal");
     describe(*keep_, tr("Keep deadlocks"),

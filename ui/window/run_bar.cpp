@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/window/run_bar.h"
 
+#include "ui/bridge/plain_tip.h"
 #include "ui/bridge/text.h"
 #include "ui/lab/form.h"
 #include "ui/window/file_controller.h"
@@ -56,6 +57,7 @@ RunBar::RunBar(Workbench& workbench, const FileController& files, const WindowAc
     progress_->setFixedSize(120, 8);
     describe(*progress_, tr("Progress"), tr("How much is done of the run, or of the file that is read or written."));
     status_->setObjectName("runStatus");
+    status_->setTextFormat(Qt::PlainText);
     status_->setContentsMargins(8, 0, 8, 0);
     status_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
     status_->setMinimumWidth(40); // whole in its tooltip; the boxes beside it come first
@@ -155,7 +157,7 @@ void RunBar::refresh()
     const QString text = statusText();
     if (text != status_->text()) {
         status_->setText(text);
-        status_->setToolTip(text);
+        status_->setToolTip(plainTip(text));
     }
     showProgress();
 

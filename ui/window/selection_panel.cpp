@@ -14,6 +14,7 @@ SelectionPanel::SelectionPanel(QWidget* parent) : QScrollArea(parent), title_(ne
     bold.setBold(true);
     title_->setFont(bold);
     title_->setWordWrap(true);
+    title_->setTextFormat(Qt::PlainText);
     title_->setObjectName("selectionTitle");
     title_->setToolTip(tr("The selected block or bubble."));
     makeSelectable(*title_);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/window/window_actions.h"
 
+#include "ui/bridge/plain_tip.h"
 #include "ui/window/icons.h"
 #include "ui/window/workbench.h"
 
@@ -38,7 +39,7 @@ void WindowActions::setAvailable(QAction& action, bool available, const QString&
     QString tip = action.property(kTipProperty).toString();
     action.setStatusTip(available || reasonIfNot.isEmpty() ? tip : reasonIfNot);
     if (!action.shortcut().isEmpty()) tip += QStringLiteral(" (%1)").arg(action.shortcut().toString(QKeySequence::NativeText));
-    action.setToolTip(available || reasonIfNot.isEmpty() ? tip : tip + "\n\n" + reasonIfNot);
+    action.setToolTip(plainTip(available || reasonIfNot.isEmpty() ? tip : tip + "\n\n" + reasonIfNot));
 }
 
 WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack)

@@ -186,6 +186,17 @@ TEST_F(LabPanelTest, MarksWhatAPresetSaidOfItself)
     EXPECT_TRUE(words.text().startsWith("The smallest"));
 }
 
+TEST_F(LabPanelTest, ShowsWhatAPlanSaysOfItselfAsItStands)
+{
+    engine::Plan plan = document.plan();
+    plan.description = "<b>x</b>";
+    document.edit(plan, "description");
+    EXPECT_EQ(the<QLabel>("planDescription").textFormat(), Qt::PlainText);
+    EXPECT_TRUE(the<QLabel>("planDescription").text().contains("<b>x</b>"));
+    EXPECT_EQ(the<QLabel>("modelSummary").textFormat(), Qt::PlainText);
+    EXPECT_EQ(the<QLabel>("costOrigin").textFormat(), Qt::PlainText);
+}
+
 TEST_F(LabPanelTest, ScrollsSidewaysWhereItIsTooNarrow)
 {
     panel.resize(180, 400);
