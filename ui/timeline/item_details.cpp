@@ -52,7 +52,7 @@ ItemDetails sliceDetails(const TimelineScene& scene, const TimelineItem& item)
     if (slice.action.kind() != traces::ActionKind::None) {
         details.lines.emplace_back(tr("Stage"), QString::number(slice.action.stage().value));
         if (slice.action.microbatch() != traces::kNoMicroBatch)
-            details.lines.emplace_back(tr("Micro-batch"), QString::number(slice.action.microbatch().value));
+            details.lines.emplace_back(tr("Micro-batch"), microbatchText(trace.info, slice.action.microbatch()));
     }
     details.lines.emplace_back(tr("Step"), QString::number(slice.step.value));
     addTimes(details, {slice.begin, slice.end}, stepBegin(scene, item.source, slice.step));

@@ -188,7 +188,8 @@ void LaneCanvas::label(const LanePicture& picture)
         const bool unnamed = picture.lane->action(block.slice).kind() == traces::ActionKind::None;
         // Without a long text in sight, both labels are short ones that the masks keep.
         if (number >= 0 && !unnamed && room < kFullLabel * ratio_) {
-            if (!fits(blockMasks_.number(number))) continue;
+            const bool sliced = picture.trace->info.slices > 1;
+            if (!fits(sliced ? blockMasks_.text(microbatchText(picture.trace->info, traces::MicroBatch{number})) : blockMasks_.number(number))) continue;
             if (room >= 1.5 * size)
                 fits(blockMasks_.text(blockLabel(*picture.trace, picture.lane->slice(block.slice), LabelDetail::Short)));
         } else {

@@ -36,6 +36,12 @@ int LaneStyle::colourIndex(const Action& action) const
     return colourIndex(traces::paintClass(action.kind())) + chunkOf(action) % kShades;
 }
 
+QString microbatchText(const traces::TraceInfo& info, traces::MicroBatch microbatch)
+{
+    if (info.slices <= 1) return QString::number(microbatch.value);
+    return QStringLiteral("%1.%2").arg(microbatch.value / info.slices).arg(microbatch.value % info.slices);
+}
+
 QString blockLabel(const traces::Trace& trace, const traces::Slice& slice, LabelDetail detail)
 {
     const Action& action = slice.action;
@@ -43,7 +49,7 @@ QString blockLabel(const traces::Trace& trace, const traces::Slice& slice, Label
         return detail == LabelDetail::Number ? QString() : QString::fromStdString(trace.text(slice.text));
     }
     const bool numbered = action.microbatch().value >= 0;
-    const QString number = numbered ? QString::number(action.microbatch().value) : QString();
+    const QString number = numbered ? microbatchText(trace.info, action.microbatch()) : QString();
     if (detail == LabelDetail::Number) return number;
 
     QString text;
@@ -51,7 +57,7 @@ QString blockLabel(const traces::Trace& trace, const traces::Slice& slice, Label
         const auto partner = traces::kindText(action.partner.kind);
         text = QStringLiteral("F%1 + %2%3")
                    .arg(number, QString::fromUtf8(partner.data(), static_cast<qsizetype>(partner.size())))
-                   .arg(action.partner.microbatch.value);
+                   .arg(microbatchText(trace.info, action.partner.microbatch));
     } else if (numbered) {
         const auto kind = traces::kindText(action.kind());
         text = QString::fromUtf8(kind.data(), static_cast<qsizetype>(kind.size())) + number;

@@ -42,6 +42,9 @@ private:
     std::vector<int> chunkOfStage_;
 };
 
+// "3"; of a sequence in slices "2.1", slice 1 of micro-batch 2.
+QString microbatchText(const traces::TraceInfo& info, traces::MicroBatch microbatch);
+
 // Empty where this much detail says nothing (an optimizer step has no number).
 QString blockLabel(const traces::Trace& trace, const traces::Slice& slice, LabelDetail detail);
 

@@ -72,6 +72,13 @@ void paintLegend(QPainter& painter, const TimelineScene& scene, const QRectF& bo
             for (int chunk = 0; chunk < chunks; ++chunk)
                 block({at.left() + chunk * kSwatchHeight, at.top(), kSwatchHeight - 1, at.height()}, theme.block(traces::PaintClass::Forward, chunk));
         });
+    bool twoDirections = false;
+    for (int source = 0; source < scene.sourceCount(); ++source) twoDirections |= !scene.trace(source).info.upStageToRank.empty();
+    if (twoDirections) // each counts its micro-batches from 0
+        entry(QStringLiteral("shade: direction, from the first rank or from the last"), 2 * kSwatchHeight, [&](const QRectF& at) {
+            for (int up = 0; up < 2; ++up)
+                block({at.left() + up * kSwatchHeight, at.top(), kSwatchHeight - 1, at.height()}, theme.block(traces::PaintClass::Forward, up));
+        });
     if (scene.arrangement() == Arrangement::Overlaid && scene.sourceCount() > 1)
         entry(QStringLiteral("simulated"), kSwatchWidth, [&](const QRectF& at) {
             painter.setPen(QPen(theme.ghost, 1.5));

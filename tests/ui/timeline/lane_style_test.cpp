@@ -40,6 +40,15 @@ TEST(BlockLabel, SaysMoreWhereThereIsRoom)
     EXPECT_EQ(blockLabel(trace, slice, LabelDetail::Full), QString::fromUtf8("F3 \u00b7 stage 1 \u00b7 1.2 ms"));
 }
 
+TEST(BlockLabel, TellsMicroBatchAndSliceApart)
+{
+    Trace trace;
+    trace.info.slices = 4;
+    const Slice slice{.begin = 0, .end = 1'200'000, .action = forward(Stage{1}, MicroBatch{9}), .step = {}, .text = {}};
+    EXPECT_EQ(blockLabel(trace, slice, LabelDetail::Number), "2.1");
+    EXPECT_EQ(blockLabel(trace, slice, LabelDetail::Short), "F2.1");
+}
+
 TEST(BlockLabel, NamesWhatHasNoMicroBatch)
 {
     Trace trace;
