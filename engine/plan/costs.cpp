@@ -182,7 +182,7 @@ Expected<void> addSizes(const Plan& plan, const ModelSizes* sizes, CostTable& ta
             const Bytes parameters = 4 * sizes->stages[s].parameters;
             stage.weightBytes = parameters;
             stage.gradientBytes = parameters;
-            stage.optimizerBytes = plan.run.optimizer == OptimizerKind::AdamW ? 2 * parameters : 0;
+            stage.optimizerBytes = plan.run.optimizerValues() * parameters;
             if (!last) stage.outputBytes = sizes->stages[s].outputBytes;
             stage.inputBytes = s == 0 ? sizes->input : sizes->stages[s - 1].outputBytes;
             // measured sizes stand

@@ -10,7 +10,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
 #include <utility>
 
@@ -86,6 +88,29 @@ ScheduleVerdict judgeSchedule(const Plan& plan)
     if (!possible.ok()) return {.possible = possible, .nearest = nearestLegal(request)};
     if (request.offload > 0 && plan.pipeline.recompute != Recompute::None) return {.possible = recomputedAndMoved()};
     return {.possible = checkSharding(plan.pipeline, findFamily(request.name)->asynchronous)};
+}
+
+double RunSpec::rateOf(int step) const
+{
+    if (step < warmupSteps) return learningRate * (step + 1) / warmupSteps;
+    const double done = static_cast<double>(step - warmupSteps) / std::max(steps - warmupSteps, 1);
+    switch (rateCourse) {
+    case RateCourse::Constant: return learningRate;
+    case RateCourse::Linear: return learningRate * (1 - done);
+    case RateCourse::Cosine: return learningRate * (1 + std::cos(std::numbers::pi * done)) / 2;
+    }
+    return learningRate;
+}
+
+int RunSpec::optimizerValues() const
+{
+    switch (optimizer) {
+    case OptimizerKind::Sgd: return 0;
+    case OptimizerKind::Momentum: return 1;
+    case OptimizerKind::Adam:
+    case OptimizerKind::AdamW: return 2;
+    }
+    return 0;
 }
 
 ScheduleRequest requestOf(const PipelineSpec& pipeline)

@@ -178,6 +178,10 @@ Expected<void> readRun(const Json& json, RunSpec& run)
     object.choice("check", run.check, choices(kCheckWords));
     object.choice("optimizer", run.optimizer, choices(kOptimizerWords));
     object.number("learning_rate", run.learningRate, 0, 1e6);
+    object.choice("learning_rate_course", run.rateCourse, choices(kRateCourseWords));
+    object.integer("warmup_steps", run.warmupSteps, 0, kMostSteps);
+    object.number("momentum", run.momentum, 0, 1);
+    if (object.find("weight_decay") != nullptr) object.number("weight_decay", run.weightDecay.emplace(), 0, 1e6);
     object.integer("seed", run.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max());
     return object.finish();
 }

@@ -32,8 +32,12 @@ inline constexpr std::array<Word<RunMode>, 2> kRunModeWords{{{"threads", RunMode
 inline constexpr std::array<Word<DeviceKind>, 1> kDeviceWords{{{"cpu", DeviceKind::Cpu}}};
 inline constexpr std::array<Word<CheckMode>, 3> kCheckWords{
     {{"off", CheckMode::Off}, {"first", CheckMode::First}, {"all", CheckMode::All}}};
-inline constexpr std::array<Word<OptimizerKind>, 2> kOptimizerWords{
-    {{"sgd", OptimizerKind::Sgd}, {"adamw", OptimizerKind::AdamW}}};
+inline constexpr std::array<Word<OptimizerKind>, 4> kOptimizerWords{{{"sgd", OptimizerKind::Sgd},
+                                                                     {"momentum", OptimizerKind::Momentum},
+                                                                     {"adam", OptimizerKind::Adam},
+                                                                     {"adamw", OptimizerKind::AdamW}}};
+inline constexpr std::array<Word<RateCourse>, 3> kRateCourseWords{
+    {{"constant", RateCourse::Constant}, {"linear", RateCourse::Linear}, {"cosine", RateCourse::Cosine}}};
 
 inline constexpr std::array<Word<TransferPlace>, 3> kTransferPlaceWords{
     {{"free", TransferPlace::Nothing}, {"copy-lane", TransferPlace::CopyLane}, {"ranks", TransferPlace::Ranks}}};

@@ -86,13 +86,19 @@ OrderedJson costsJson(const CostSpec& costs)
 
 OrderedJson runJson(const RunSpec& run)
 {
-    return {{"mode", wordOf(kRunModeWords, run.mode)},
-            {"device", wordOf(kDeviceWords, run.device)},
-            {"steps", run.steps},
-            {"check", wordOf(kCheckWords, run.check)},
-            {"optimizer", wordOf(kOptimizerWords, run.optimizer)},
-            {"learning_rate", run.learningRate},
-            {"seed", run.seed}};
+    OrderedJson json{{"mode", wordOf(kRunModeWords, run.mode)},
+                     {"device", wordOf(kDeviceWords, run.device)},
+                     {"steps", run.steps},
+                     {"check", wordOf(kCheckWords, run.check)},
+                     {"optimizer", wordOf(kOptimizerWords, run.optimizer)},
+                     {"learning_rate", run.learningRate},
+                     {"seed", run.seed}};
+    const RunSpec usual;
+    if (run.rateCourse != usual.rateCourse) json["learning_rate_course"] = wordOf(kRateCourseWords, run.rateCourse);
+    if (run.warmupSteps != usual.warmupSteps) json["warmup_steps"] = run.warmupSteps;
+    if (run.momentum != usual.momentum) json["momentum"] = run.momentum;
+    if (run.weightDecay) json["weight_decay"] = *run.weightDecay;
+    return json;
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_fused_adam.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/zeros.h>
@@ -10,19 +11,29 @@
 
 namespace stagecraft::runtime {
 
-StageOptimizer::StageOptimizer(engine::OptimizerKind kind, double rate, std::vector<at::Tensor> parameters)
-    : kind_(kind), rate_(rate), parameters_(std::move(parameters))
+namespace {
+
+constexpr double kAdamWDecay = 0.01;
+constexpr double kBeta1 = 0.9;
+constexpr double kBeta2 = 0.999;
+constexpr double kEpsilon = 1e-8;
+
+} // namespace
+
+StageOptimizer::StageOptimizer(const engine::RunSpec& run, std::vector<at::Tensor> parameters)
+    : kind_(run.optimizer), momentum_(run.momentum),
+      weightDecay_(run.weightDecay.value_or(kind_ == engine::OptimizerKind::AdamW ? kAdamWDecay : 0)), parameters_(std::move(parameters))
 {
-    if (kind_ != engine::OptimizerKind::AdamW) return;
     const at::NoGradGuard noGrad;
     for (const at::Tensor& parameter : parameters_) {
-        firstMoment_.push_back(at::zeros_like(parameter));
+        if (run.optimizerValues() >= 1) firstMoment_.push_back(at::zeros_like(parameter));
+        if (run.optimizerValues() < 2) continue;
         secondMoment_.push_back(at::zeros_like(parameter));
         steps_.push_back(at::zeros({}));
     }
 }
 
-void StageOptimizer::step()
+void StageOptimizer::step(double rate)
 {
     if (parameters_.empty()) return;
     const at::NoGradGuard noGrad;
@@ -32,14 +43,21 @@ void StageOptimizer::step()
     switch (kind_) {
     case engine::OptimizerKind::AdamW:
         at::_foreach_add_(steps_, 1);
-        at::_fused_adamw_(parameters_, gradients, firstMoment_, secondMoment_, {}, steps_, rate_, 0.9, 0.999, 0.01, 1e-8,
+        at::_fused_adamw_(parameters_, gradients, firstMoment_, secondMoment_, {}, steps_, rate, kBeta1, kBeta2, weightDecay_, kEpsilon,
                           /*amsgrad=*/false, /*maximize=*/false);
         break;
-    case engine::OptimizerKind::Sgd:
-        at::_fused_sgd_(parameters_, gradients, {}, /*weight_decay=*/0, /*momentum=*/0, rate_, /*dampening=*/0,
-                        /*nesterov=*/false, /*maximize=*/false, /*is_first_step=*/false);
+    case engine::OptimizerKind::Adam:
+        at::_foreach_add_(steps_, 1);
+        at::_fused_adam_(parameters_, gradients, firstMoment_, secondMoment_, {}, steps_, rate, kBeta1, kBeta2, weightDecay_, kEpsilon,
+                         /*amsgrad=*/false, /*maximize=*/false);
+        break;
+    case engine::OptimizerKind::Momentum:
+    case engine::OptimizerKind::Sgd: // without velocities
+        at::_fused_sgd_(parameters_, gradients, firstMoment_, weightDecay_, firstMoment_.empty() ? 0 : momentum_, rate, /*dampening=*/0,
+                        /*nesterov=*/false, /*maximize=*/false, first_);
         break;
     }
+    first_ = false;
 }
 
 } // namespace stagecraft::runtime

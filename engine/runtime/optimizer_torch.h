@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The optimizer of one stage: fused kernels over all its parameters, state made at the start (so that the optimizer's
-// memory is there from the first moment, as in a long run). Private to the runtime.
+// memory is there from the first moment, as in a long run). What each kind does: engine/plan/plan.h. Private to the runtime.
 //
-//   AdamW   Loshchilov and Hutter, arXiv 1711.05101; betas 0.9 and 0.999, eps 1e-8, weight decay 0.01 (PyTorch's defaults)
-//   SGD     plain: w -= rate * gradient
+//   StageOptimizer optimizer(plan.run, parameters);
+//   optimizer.step(plan.run.rateOf(3));
 #pragma once
 
 #include "engine/plan/plan.h"
@@ -17,20 +17,22 @@ namespace stagecraft::runtime {
 
 class StageOptimizer {
 public:
-    StageOptimizer(engine::OptimizerKind kind, double rate, std::vector<at::Tensor> parameters);
+    StageOptimizer(const engine::RunSpec& run, std::vector<at::Tensor> parameters);
 
     // Goes on with other tensors of the same shapes: the state stays.
     void setParameters(std::vector<at::Tensor> parameters) { parameters_ = std::move(parameters); }
     // Every parameter must have its gradient. The gradients are left as they are.
-    void step();
+    void step(double rate);
 
 private:
     engine::OptimizerKind kind_;
-    double rate_;
+    double momentum_;
+    double weightDecay_;
+    bool first_ = true;
     std::vector<at::Tensor> parameters_;
-    std::vector<at::Tensor> firstMoment_;  // AdamW
-    std::vector<at::Tensor> secondMoment_; // AdamW
-    std::vector<at::Tensor> steps_;        // AdamW: float32 scalars, as the kernel wants them
+    std::vector<at::Tensor> firstMoment_;  // Adam, AdamW; of Momentum the velocity
+    std::vector<at::Tensor> secondMoment_; // Adam, AdamW
+    std::vector<at::Tensor> steps_;        // Adam, AdamW: float32 scalars, as the kernel wants them
 };
 
 } // namespace stagecraft::runtime

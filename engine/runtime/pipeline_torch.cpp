@@ -16,7 +16,7 @@ namespace stagecraft::runtime {
 
 using namespace traces;
 
-Pipeline::Pipeline(const Spec& spec, const Preparation& preparation) : schedule_(spec.schedule), fault_(spec.fault)
+Pipeline::Pipeline(const Spec& spec, const Preparation& preparation) : run_(spec.plan.run), schedule_(spec.schedule), fault_(spec.fault)
 {
     for (int r = 0; r < schedule_.ranks; ++r) ledgers_.push_back(MemoryLedger::create(spec.clock, spec.plan.machine.memory));
     const std::vector<int> lengths = sliceLengths(spec.plan);
@@ -150,7 +150,7 @@ at::Tensor Pipeline::execute(const Work& work, Step step, at::Tensor input)
         stage.weightGrad(unit);
         spoil();
         return {};
-    case ActionKind::Optimizer: stage.optimize(); return {};
+    case ActionKind::Optimizer: stage.optimize(run_.rateOf(step.value)); return {};
     default: throw std::logic_error("the engine has no way to execute " + std::string(kindName(work.kind)));
     }
 }

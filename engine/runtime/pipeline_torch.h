@@ -52,6 +52,7 @@ private:
     [[nodiscard]] MemoryLedger& ledgerOf(const Place& place) { return ledger(schedule_.rankOf(place.flow, place.stage)); }
     void giveData(const engine::Plan& plan);
 
+    const engine::RunSpec& run_;
     const engine::Schedule& schedule_;
     std::vector<LedgerHandle> ledgers_; // before the stages: their blocks are booked there
     std::vector<std::unique_ptr<StageModule>> stages_; // of the direction down, then up

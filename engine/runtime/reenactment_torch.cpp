@@ -27,12 +27,12 @@ Reenactment::Reenactment(const engine::Plan& plan, const engine::Schedule& sched
             const auto& own = stage.layers.back().parameters();
             first.insert(first.end(), own.begin(), own.end());
         }
-        stage.optimizer = std::make_unique<StageOptimizer>(plan.run.optimizer, plan.run.learningRate, first);
+        stage.optimizer = std::make_unique<StageOptimizer>(plan.run, first);
     }
 }
 
 // Micro-batches go by versions that others make, so the order is found on the way.
-void Reenactment::runStep(const Preparation& preparation)
+void Reenactment::runStep(traces::Step step, const Preparation& preparation)
 {
     for (StageState& stage : stages_) {
         stage.versions.erase(stage.versions.begin(), stage.versions.end() - 1);
@@ -44,7 +44,7 @@ void Reenactment::runStep(const Preparation& preparation)
         const auto next = std::find_if(left.begin(), left.end(), [&](int i) { return canTake(i); });
         if (next == left.end()) throw std::logic_error("the versions of the weights wait for each other");
         preparation.next({"computing the reference weights", static_cast<int>(inputs_.size() - left.size()), static_cast<int>(inputs_.size())});
-        take(*next);
+        take(*next, plan_.run.rateOf(step.value));
         left.erase(next);
     }
 }
@@ -58,7 +58,7 @@ bool Reenactment::canTake(int microbatch) const
     });
 }
 
-void Reenactment::take(int microbatch)
+void Reenactment::take(int microbatch, double rate)
 {
     const auto i = static_cast<std::size_t>(microbatch);
     Tensor x = inputs_[i];
@@ -76,12 +76,12 @@ void Reenactment::take(int microbatch)
         std::vector<Tensor>& own = stage.waiting[microbatch];
         for (Tensor& weight : stage.versions[static_cast<std::size_t>(stage.duties.version[i])])
             own.push_back(std::exchange(weight.mutable_grad(), Tensor()));
-        collect(stage);
+        collect(stage, rate);
     }
 }
 
 // Each stage adds up in its own order.
-void Reenactment::collect(StageState& stage)
+void Reenactment::collect(StageState& stage, double rate)
 {
     const std::vector<int>& order = stage.duties.gradientOrder;
     while (stage.collected < order.size()) {
@@ -95,11 +95,11 @@ void Reenactment::collect(StageState& stage)
         }
         ++stage.collected;
         const bool complete = stage.collected == order.size() || stage.duties.updateOf(order[stage.collected]) != stage.duties.updateOf(next.key());
-        if (complete) update(stage);
+        if (complete) update(stage, rate);
     }
 }
 
-void Reenactment::update(StageState& stage)
+void Reenactment::update(StageState& stage, double rate)
 {
     std::vector<Tensor> next;
     {
@@ -109,7 +109,7 @@ void Reenactment::update(StageState& stage)
     for (std::size_t w = 0; w < next.size(); ++w) next[w].mutable_grad() = std::exchange(stage.gradients[w], Tensor());
     stage.gradients.clear();
     stage.optimizer->setParameters(next);
-    stage.optimizer->step();
+    stage.optimizer->step(rate);
     for (Tensor& weight : next) weight.mutable_grad() = Tensor();
     stage.versions.push_back(std::move(next));
 }

@@ -144,7 +144,7 @@ void GradientChecker::prepare(Step step, Pipeline& pipeline, const Preparation& 
     const AllocationScope nobody({});
     if (schedule_.asynchronous()) {
         if (!reenactment_) reenactment_.emplace(plan_, schedule_, partition_, preparation);
-        return reenactment_->runStep(preparation);
+        return reenactment_->runStep(step, preparation);
     }
     if (layers_.empty()) build(preparation);
     if (step != Step{0}) takeWeights(pipeline);

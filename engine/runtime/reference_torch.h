@@ -41,7 +41,7 @@ class Reenactment {
 public:
     Reenactment(const engine::Plan& plan, const engine::Schedule& schedule, const engine::Partition& partition, const Preparation& preparation);
 
-    void runStep(const Preparation& preparation);
+    void runStep(traces::Step step, const Preparation& preparation);
     [[nodiscard]] const std::vector<at::Tensor>& weights(traces::Stage stage) const { return stages_[traces::index(stage)].versions.back(); }
 
 private:
@@ -55,9 +55,9 @@ private:
         std::unique_ptr<StageOptimizer> optimizer;
     };
     [[nodiscard]] bool canTake(int microbatch) const;
-    void take(int microbatch);
-    static void collect(StageState& stage);
-    static void update(StageState& stage);
+    void take(int microbatch, double rate);
+    static void collect(StageState& stage, double rate);
+    static void update(StageState& stage, double rate);
 
     const engine::Plan& plan_;
     std::vector<StageState> stages_;

@@ -50,7 +50,7 @@ std::vector<StageCosts> costsFrom(const RunFacts& facts)
             stage.wgradBytes += layers[layer].wgradBytes;
         }
         stage.gradientBytes = stage.weightBytes;
-        if (facts.plan.run.optimizer == OptimizerKind::AdamW) stage.optimizerBytes = 2 * stage.weightBytes;
+        stage.optimizerBytes = facts.plan.run.optimizerValues() * stage.weightBytes;
         costs.push_back(stage);
     }
     return costs;

@@ -34,9 +34,8 @@ StageModule::StageModule(const Spec& spec, MemoryLedger* ledger, const Preparati
         }
     }
     if (duties_.inference) return;
-    one_ = at::ones({});
     const AllocationScope scope({.ledger = ledger, .memory = MemoryClass::Optimizer});
-    optimizer_.emplace(spec.plan.run.optimizer, spec.plan.run.learningRate, parameters_);
+    optimizer_.emplace(spec.plan.run, parameters_);
     if (duties_.asynchronous()) stash_.emplace(duties_, parameters_);
 }
 
@@ -126,7 +125,10 @@ void StageModule::recompute(int unit)
 
 Tensor StageModule::goBack(int unit, InFlight& work, Tensor outputGradient)
 {
-    if (!targets_.empty()) outputGradient = one_;
+    if (!targets_.empty()) {
+        if (!one_.defined()) one_ = at::ones({});
+        outputGradient = one_;
+    }
     torch::autograd::edge_list roots{std::exchange(work.root, {})};
     torch::autograd::variable_list gradients{std::move(outputGradient)};
     for (Cut& cut : work.cuts) {
@@ -205,14 +207,14 @@ void StageModule::setGradients(std::vector<Tensor> gradients)
     markGradients();
 }
 
-void StageModule::optimize()
+void StageModule::optimize(double rate)
 {
     if (stash_) {
-        stash_->update(*optimizer_);
+        stash_->update(*optimizer_, rate);
         parameters_ = stash_->newest();
         return;
     }
-    optimizer_->step();
+    optimizer_->step(rate);
     kept_.clear();
     for (Tensor& parameter : parameters_) {
         if (keepGradients_) {

@@ -9,7 +9,7 @@
 //   Tensor dx = stage.backward(i, dy);    // B: goes to the stage before; undefined on the first
 //   Tensor dx = stage.inputGrad(i, dy);   // or I, and later
 //   stage.weightGrad(i);                  // W
-//   stage.optimize();                     // after the last of the step
+//   stage.optimize(rate);                 // after the last of the step
 //
 // Boundary tensors are handed over without a copy: the output is detached and requires a gradient, so the next stage's
 // graph starts at it. What the stage keeps of a unit is the graph's root and its input, not the output.
@@ -55,7 +55,7 @@ public:
     at::Tensor backward(int unit, at::Tensor outputGradient);
     at::Tensor inputGrad(int unit, at::Tensor outputGradient);
     void weightGrad(int unit);
-    void optimize();
+    void optimize(double rate); // the learning rate
 
     // Losses of the step whose forwards have run, by unit; the last stage's. And the shape of its whole output.
     [[nodiscard]] const std::vector<double>& losses() const { return losses_; }

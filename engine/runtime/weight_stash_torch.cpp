@@ -54,7 +54,7 @@ void WeightStash::collect(WeightVersion& version)
     }
 }
 
-void WeightStash::update(StageOptimizer& optimizer)
+void WeightStash::update(StageOptimizer& optimizer, double rate)
 {
     const bool inFlight = newest_.use_count() > 1;
     const bool wanted = toCome_[static_cast<std::size_t>(newest_->number)] > 0;
@@ -75,7 +75,7 @@ void WeightStash::update(StageOptimizer& optimizer)
     newest_->number = next;
     for (std::size_t i = 0; i < gradients_.size(); ++i) newest_->weights[i].mutable_grad() = gradients_[i];
     optimizer.setParameters(newest_->weights);
-    optimizer.step();
+    optimizer.step(rate);
     for (Tensor& weight : newest_->weights) weight.mutable_grad() = Tensor();
     gradients_.clear();
     if (next == updates_) beginStep();

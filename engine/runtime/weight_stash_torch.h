@@ -7,7 +7,7 @@
 //
 //   std::shared_ptr<WeightVersion> weights = stash.take(unit);   // F: and the unit holds it until its backward is done
 //   stash.collect(*weights);                                     // B or W: its gradient waits for the update
-//   stash.update(optimizer);                                     // OPTIMIZER: the next version
+//   stash.update(optimizer, rate);                               // OPTIMIZER: the next version
 #pragma once
 
 #include "engine/runtime/optimizer_torch.h"
@@ -35,7 +35,7 @@ public:
     void collect(WeightVersion& version);
     // After the last one of a step the numbers begin anew. New weights are booked as such, those that become older ones as Versions,
     // by the caller's AllocationScope.
-    void update(StageOptimizer& optimizer);
+    void update(StageOptimizer& optimizer, double rate);
 
     [[nodiscard]] const std::vector<at::Tensor>& newest() const { return newest_->weights; }
     [[nodiscard]] const std::vector<at::Tensor>& gradients() const { return gradients_; }

@@ -98,11 +98,30 @@ TEST(PlanJson, KeepsEveryValue)
     plan.costs.boundaryBytes = 12;
     plan.costs.jitter = 0.05;
     plan.costs.seed = 18'446'744'073'709'551'615ULL;
-    plan.run = {RunMode::Emulated, DeviceKind::Cpu, 7, CheckMode::All, OptimizerKind::Sgd, 0.01, 99};
+    plan.run = {RunMode::Emulated, DeviceKind::Cpu, 7, CheckMode::All, OptimizerKind::Momentum, 0.01, 99, 0.8, 0.1, RateCourse::Linear, 3};
     const std::string text = writePlan(plan);
     Expected<Plan> read = readPlan(text);
     ASSERT_TRUE(read.ok()) << read.error().message << "\n" << text;
     EXPECT_EQ(read.value(), plan);
+}
+
+// Four steps of warm-up to 8, then four down to nothing.
+TEST(RunSpec, TellsTheRateOfEachStep)
+{
+    RunSpec run{.steps = 8, .learningRate = 8, .warmupSteps = 4};
+    const auto rates = [&](RateCourse course) {
+        run.rateCourse = course;
+        std::vector<double> all;
+        for (int step = 0; step < run.steps; ++step) all.push_back(run.rateOf(step));
+        return all;
+    };
+    EXPECT_THAT(rates(RateCourse::Constant), ElementsAre(2, 4, 6, 8, 8, 8, 8, 8));
+    EXPECT_THAT(rates(RateCourse::Linear), ElementsAre(2, 4, 6, 8, 8, 6, 4, 2));
+    const std::vector<double> cosine = rates(RateCourse::Cosine);
+    EXPECT_DOUBLE_EQ(cosine[4], 8);
+    EXPECT_NEAR(cosine[6], 4, 1e-12); // half of the way
+    run.warmupSteps = 100;            // more than there are steps
+    EXPECT_DOUBLE_EQ(run.rateOf(7), 0.64);
 }
 
 TEST(PlanJson, KeepsACustomSchedule)

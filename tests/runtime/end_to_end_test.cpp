@@ -291,11 +291,15 @@ TEST(LocalSession, KeepsTheVersionsOfAnAsynchronousSchedule)
     }
 }
 
-// In mode threads the two of a pair run on two threads of the rank, at the same time.
+// In mode threads the two of a pair run on two threads of the rank, at the same time (PairHelper's own test shows that they can; here
+// each takes some milliseconds, so that of many pairs on a busy machine some do).
 TEST(LocalSession, RunsThePartsOfAPairTogether)
 {
     Plan plan = littleTransformer("dualpipe", 4, 1, RunMode::Threads);
+    plan.model.layers = {Embedding{50, 64, 128}, TransformerBlock{128, 2, 512}, TransformerBlock{128, 2, 512}, Head{128, 50}};
+    plan.model.microbatchRows = 8;
     plan.pipeline.microbatches = 8;
+    plan.run.check = CheckMode::Off;
     const Outcome outcome = runPlan(plan);
     ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
     std::size_t pairs = 0;
@@ -354,15 +358,23 @@ TEST(LocalSession, RunsAScheduleWithCommunicationLikeTheOneWithout)
     }
 }
 
-TEST(LocalSession, TrainsWithPlainSgdToo)
+// With every optimizer, and a rate that rises and falls; synchronous and not.
+TEST(LocalSession, TrainsWithEveryOptimizer)
 {
-    Plan plan = littleTransformer("1f1b", 2, 1, RunMode::Threads);
-    plan.run.optimizer = OptimizerKind::Sgd;
-    plan.run.learningRate = 0.1;
-    const Outcome outcome = runPlan(plan);
-    ASSERT_TRUE(outcome.result);
-    EXPECT_LT(outcome.result->loss[2], outcome.result->loss[0]);
-    EXPECT_EQ(outcome.result->measuredCosts[0].optimizerBytes, 0);
+    for (const OptimizerKind kind : {OptimizerKind::Sgd, OptimizerKind::Momentum, OptimizerKind::Adam, OptimizerKind::AdamW})
+        for (const char* schedule : {"1f1b", "pipedream"}) {
+            Plan plan = littleTransformer(schedule, 2, 1, RunMode::Threads);
+            plan.run.optimizer = kind;
+            plan.run.steps = 4;
+            plan.run.learningRate = plan.run.optimizerValues() == 2 ? 3e-3 : 0.1;
+            plan.run.warmupSteps = 1;
+            plan.run.rateCourse = RateCourse::Cosine;
+            const Outcome outcome = runPlan(plan);
+            ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
+            EXPECT_EQ(outcome.result->gradientCheck, GradientCheck::Bitwise) << schedule;
+            EXPECT_LT(outcome.result->loss[3], outcome.result->loss[0]) << schedule;
+            EXPECT_EQ(outcome.result->measuredCosts[0].optimizerBytes, plan.run.optimizerValues() * outcome.result->measuredCosts[0].weightBytes);
+        }
 }
 
 // In the emulation nothing but the schedule decides when an action begins: its rank is free and its data has arrived.

@@ -280,21 +280,52 @@ TEST_F(TensorsTest, SlicesOfASequenceAddUpToIt)
 TEST_F(TensorsTest, AdamWTakesItsFirstStepByTheFormula)
 {
     at::Tensor weight = at::full({3}, 2.0).requires_grad_();
-    StageOptimizer optimizer(OptimizerKind::AdamW, 0.1, {weight});
+    StageOptimizer optimizer({.optimizer = OptimizerKind::AdamW}, {weight});
     weight.mutable_grad() = at::full({3}, -5.0);
-    optimizer.step();
+    optimizer.step(0.1);
     EXPECT_NEAR(weight[0].item<double>(), 2.0 * (1 - 0.1 * 0.01) + 0.1, 1e-6);
 }
 
 TEST_F(TensorsTest, SgdStepsDownTheGradient)
 {
     at::Tensor weight = at::full({3}, 2.0).requires_grad_();
-    StageOptimizer optimizer(OptimizerKind::Sgd, 0.5, {weight});
+    StageOptimizer optimizer({.optimizer = OptimizerKind::Sgd}, {weight});
     for (int i = 0; i < 2; ++i) {
         weight.mutable_grad() = at::full({3}, 1.5);
-        optimizer.step();
+        optimizer.step(0.5);
     }
     EXPECT_NEAR(weight[1].item<double>(), 2.0 - 2 * 0.5 * 1.5, 1e-6);
+}
+
+// v = 0.5 v + g: 2, then 3; w goes down by 0.1 v (PyTorch's SGD with momentum).
+TEST_F(TensorsTest, MomentumGoesOnWhereItWent)
+{
+    at::Tensor weight = at::full({3}, 1.0).requires_grad_();
+    StageOptimizer optimizer({.optimizer = OptimizerKind::Momentum, .momentum = 0.5}, {weight});
+    for (int i = 0; i < 2; ++i) {
+        weight.mutable_grad() = at::full({3}, 2.0);
+        optimizer.step(0.1);
+    }
+    EXPECT_NEAR(weight[2].item<double>(), 1.0 - 0.1 * 2 - 0.1 * 3, 1e-6);
+}
+
+// The first step of Adam is rate * sign(g); a decay of the weights is part of the gradient (Kingma and Ba, algorithm 1).
+TEST_F(TensorsTest, AdamTakesItsFirstStepByTheFormula)
+{
+    at::Tensor weight = at::full({3}, 2.0).requires_grad_();
+    StageOptimizer optimizer({.optimizer = OptimizerKind::Adam, .weightDecay = 1.0}, {weight});
+    weight.mutable_grad() = at::full({3}, -1.0); // with the decay 1.0
+    optimizer.step(0.1);
+    EXPECT_NEAR(weight[0].item<double>(), 2.0 - 0.1, 1e-6);
+}
+
+TEST_F(TensorsTest, SgdShrinksTheWeightsWhereItIsToldTo)
+{
+    at::Tensor weight = at::full({3}, 2.0).requires_grad_();
+    StageOptimizer optimizer({.optimizer = OptimizerKind::Sgd, .weightDecay = 0.5}, {weight});
+    weight.mutable_grad() = at::full({3}, 0.0);
+    optimizer.step(0.1);
+    EXPECT_NEAR(weight[0].item<double>(), 2.0 - 0.1 * 0.5 * 2.0, 1e-6);
 }
 
 TEST_F(TensorsTest, TargetsOfTokensAreTheNextTokens)

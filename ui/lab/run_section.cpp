@@ -13,12 +13,13 @@ namespace stagecraft::ui {
 
 using engine::CheckMode;
 using engine::OptimizerKind;
+using engine::RateCourse;
 using engine::RunMode;
 
 RunSection::RunSection(QWidget* parent)
     : LabSection(parent), mode_(newCombo()), device_(newCombo()), steps_(newSpin(1, 1'000'000)), check_(newCombo()),
       optimizer_(newCombo()), learningRate_(new ValueEdit<double>(parsePositive, showNumber)),
-      seed_(new ValueEdit<std::uint64_t>(parseSeed, showSeed)), command_(new QLineEdit)
+      rateCourse_(newCombo()), warmup_(newSpin(0, 1'000'000)), seed_(new ValueEdit<std::uint64_t>(parseSeed, showSeed)), command_(new QLineEdit)
 {
     mode_->setObjectName("runMode");
     device_->setObjectName("device");
@@ -26,6 +27,8 @@ RunSection::RunSection(QWidget* parent)
     check_->setObjectName("check");
     optimizer_->setObjectName("optimizer");
     learningRate_->setObjectName("learningRate");
+    rateCourse_->setObjectName("rateCourse");
+    warmup_->setObjectName("warmup");
     seed_->setObjectName("seed");
     command_->setObjectName("engineCommand");
 
@@ -38,7 +41,12 @@ RunSection::RunSection(QWidget* parent)
     check_->addItem(tr("first step"), static_cast<int>(CheckMode::First));
     check_->addItem(tr("all steps"), static_cast<int>(CheckMode::All));
     optimizer_->addItem(tr("AdamW"), static_cast<int>(OptimizerKind::AdamW));
+    optimizer_->addItem(tr("Adam"), static_cast<int>(OptimizerKind::Adam));
+    optimizer_->addItem(tr("SGD with momentum"), static_cast<int>(OptimizerKind::Momentum));
     optimizer_->addItem(tr("SGD"), static_cast<int>(OptimizerKind::Sgd));
+    rateCourse_->addItem(tr("stays"), static_cast<int>(RateCourse::Constant));
+    rateCourse_->addItem(tr("falls evenly"), static_cast<int>(RateCourse::Linear));
+    rateCourse_->addItem(tr("falls as a cosine"), static_cast<int>(RateCourse::Cosine));
     command_->setPlaceholderText(tr("stagecraft-cli beside this program"));
     command_->setClearButtonEnabled(true);
 
@@ -51,6 +59,8 @@ RunSection::RunSection(QWidget* parent)
     addField(*form, tr("Chec&k"), *check_, tr("Which steps are checked against the plain sequential model."));
     addField(*form, tr("Opt&imizer"), *optimizer_, tr("How each step's gradients change the weights."));
     addEdit(*form, tr("Learning rate"), *learningRate_, tr("Size of the optimizer's steps."));
+    addField(*form, tr("Rate over steps"), *rateCourse_, tr("How the learning rate goes on after the warm-up: it stays, or falls to 0 behind the last step."));
+    addField(*form, tr("Warm-up steps"), *warmup_, tr("Steps that the learning rate takes to rise to its value."));
     addEdit(*form, tr("Seed"), *seed_, tr("Makes weights and data; the same seed gives the same run."));
     addField(*form, tr("Engine command"), *command_,
              tr("What starts the engine, such as \"ssh gpu-host stagecraft-cli\"; the word worker is added."));
@@ -69,6 +79,11 @@ RunSection::RunSection(QWidget* parent)
     connect(optimizer_, &QComboBox::currentIndexChanged, this, [this] {
         choose(tr("optimizer"), [this](engine::Plan& plan) { plan.run.optimizer = static_cast<OptimizerKind>(optimizer_->currentData().toInt()); });
     });
+    connect(rateCourse_, &QComboBox::currentIndexChanged, this, [this] {
+        choose(tr("rate over steps"), [this](engine::Plan& plan) { plan.run.rateCourse = static_cast<RateCourse>(rateCourse_->currentData().toInt()); });
+    });
+    connect(warmup_, &QSpinBox::valueChanged, this,
+            [this](int value) { change(tr("warm-up steps"), "warmup", [&](engine::Plan& plan) { plan.run.warmupSteps = value; }); });
     learningRate_->edited = [this](double value) {
         change(tr("learning rate"), "learningRate", [&](engine::Plan& plan) { plan.run.learningRate = value; });
     };
@@ -89,6 +104,8 @@ void RunSection::showPlan()
     select(*check_, static_cast<int>(run.check));
     select(*optimizer_, static_cast<int>(run.optimizer));
     learningRate_->setValue(run.learningRate);
+    select(*rateCourse_, static_cast<int>(run.rateCourse));
+    warmup_->setValue(run.warmupSteps);
     seed_->setValue(run.seed);
 }
 

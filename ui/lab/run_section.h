@@ -33,6 +33,8 @@ private:
     QComboBox* check_;
     QComboBox* optimizer_;
     ValueEdit<double>* learningRate_;
+    QComboBox* rateCourse_;
+    QSpinBox* warmup_;
     ValueEdit<std::uint64_t>* seed_;
     QLineEdit* command_;
 };
