@@ -21,17 +21,6 @@ CostTable withoutNoise(CostTable costs)
     return costs;
 }
 
-// Hand-offs, copies and collectives take no time, and nobody waits for the other side.
-CostTable withoutNetwork(CostTable costs)
-{
-    costs.transfer = 0;
-    costs.inside = costs.machine.between = costs.machine.host = costs.machine.replica = Link{};
-    costs.machine.transfers = TransferPlace::Nothing;
-    costs.machine.sharedLinks = false;
-    costs.machine.send = SendMode::Buffered;
-    return costs;
-}
-
 // The work is the same, but every stage takes as long as any other. With ranks that differ in speed, a stage's work is what it
 // takes on its own rank; of two directions, a stage has a copy on each of two ranks.
 CostTable withEqualStages(const Schedule& schedule, CostTable costs)
@@ -56,6 +45,16 @@ Expected<traces::StepFigures> simulated(const Schedule& schedule, const CostTabl
 }
 
 } // namespace
+
+CostTable withoutNetwork(CostTable costs)
+{
+    costs.transfer = 0;
+    costs.inside = costs.machine.between = costs.machine.host = costs.machine.replica = Link{};
+    costs.machine.transfers = TransferPlace::Nothing;
+    costs.machine.sharedLinks = false;
+    costs.machine.send = SendMode::Buffered;
+    return costs;
+}
 
 std::string_view waterfallPartText(WaterfallPart part)
 {

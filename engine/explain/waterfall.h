@@ -41,6 +41,9 @@ struct Waterfall {
     bool operator==(const Waterfall&) const = default;
 };
 
+// The same costs where hand-offs, copies and collectives take no time, and nobody waits for the other side.
+CostTable withoutNetwork(CostTable costs);
+
 // Of a simulated step; four simulations. `measured` is the time of a real step that the costs were taken from. Errors: those of
 // simulate().
 Expected<Waterfall> waterfallOf(const Schedule& schedule, const CostTable& costs, std::optional<TimeNs> measured = {},
