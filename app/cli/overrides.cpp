@@ -5,6 +5,8 @@
 
 #include "engine/plan/plan_words.h"
 #include "engine/schedule/schedule.h"
+#include "traces/base/parse_list.h"
+#include "traces/base/text.h"
 
 #include <fmt/format.h>
 
@@ -13,6 +15,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <numeric>
 
 namespace stagecraft::cli {
 
@@ -40,6 +43,31 @@ Expected<void> applySchedule(Plan& plan, const Overrides& given)
         return Error{fmt::format("--schedule {}: no such schedule and no such file; there are: {}", name, familyNames())};
     plan.pipeline.schedule = name;
     if (name != "custom") plan.pipeline.customSchedule.clear();
+    return {};
+}
+
+// Layers per stage. Costs that were measured are those of another partition, unless it is the one in use.
+Expected<void> applyPartition(Plan& plan, const Overrides& given)
+{
+    if (!given.partition) return {};
+    if (plan.model.empty())
+        return Error{fmt::format("--partition {}: the plan has no model whose layers could be given out; leave it out, or take a plan with one", *given.partition)};
+    const auto layers = static_cast<long long>(plan.model.layers.size());
+    const auto taken = traces::parseList<int>(*given.partition, [layers](std::string_view cell) -> Expected<int> {
+        const Expected<long long> count = parseWhole("--partition", traces::trimmed(cell), 1, layers);
+        return count.ok() ? Expected<int>(static_cast<int>(count.value())) : count.error();
+    });
+    if (!taken.ok()) return taken.error();
+    const engine::Partition& partition = taken.value();
+    if (static_cast<int>(partition.size()) != plan.stages())
+        return Error{fmt::format("--partition {}: it has {}, and {} with {} make {}; give one per stage", *given.partition,
+                                 traces::counted(partition.size(), "entry"), traces::counted(plan.pipeline.ranks, "rank"),
+                                 traces::counted(plan.pipeline.chunks, "chunk"), traces::counted(plan.stages(), "stage"))};
+    if (const long long sum = std::accumulate(partition.begin(), partition.end(), 0LL); sum != layers)
+        return Error{fmt::format("--partition {}: it gives out {}, the model has {}", *given.partition, traces::counted(sum, "layer"), layers)};
+    if (const Expected<engine::Partition> used = engine::partitionOf(plan); used.ok() && used.value() == partition) return {};
+    plan = engine::withoutPartition(std::move(plan));
+    plan.partition = partition;
     return {};
 }
 
@@ -79,7 +107,7 @@ Expected<void> applyShape(Plan& plan, const Overrides& given)
     }
     plan.pipeline.microbatches = static_cast<int>(microbatches);
     plan.pipeline.slices = static_cast<int>(slices);
-    return {};
+    return applyPartition(plan, given);
 }
 
 // --backward against --input-grad and --weight-grad, which split it.
@@ -277,6 +305,7 @@ void addOverrides(CLI::App& verb, Overrides& given)
     option("--schedule", given.schedule, "NAME|FILE", "A schedule's name (list schedules), or a file in its text form");
     option("--ranks", given.ranks, "P", "Number of ranks; the plan's model is partitioned anew");
     option("--chunks", given.chunks, "V", "Stages per rank; list schedules tells how many each takes");
+    option("--partition", given.partition, "N,N,...", "Layers of each stage; balanced by FLOPs unless the plan or this says otherwise");
     option("--microbatches", given.microbatches, "M", "Micro-batches per step; their size stays");
     option("--slices", given.slices, "K", "Slices of each sequence; seq1f1b takes any number, the others 1");
     option("--slicing", given.slicing, "equal|balanced", "Slices of one length, or of one time where attention grows with the position");

@@ -20,7 +20,7 @@ struct Overrides {
     using Text = std::optional<std::string>;
 
     Text schedule; // a family's name, or a file in the text form
-    Text ranks, chunks, microbatches, slices, slicing, attentionShare, group, concatenation, offload, sharding;
+    Text ranks, chunks, partition, microbatches, slices, slicing, attentionShare, group, concatenation, offload, sharding;
     Text forward, backward, inputGrad, weightGrad, overlap, stageScale;
     Text latency, bandwidth, boundaryBytes;
     Text activationBytes, wgradBytes, memoryLimit;
