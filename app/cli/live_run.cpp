@@ -4,6 +4,8 @@
 #include "app/cli/journal_file.h"
 #include "traces/format/journal.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -169,6 +171,19 @@ Expected<LiveRun> follow(engine::Session& session, const engine::Plan& plan, con
             stopSent = true;
         }
     }
+}
+
+Error failureOf(const engine::FailureMessage& failure)
+{
+    std::vector<std::string> where;
+    const auto add = [&where](const char* thing, const std::optional<int>& number) {
+        if (number) where.push_back(fmt::format("{} {}", thing, *number));
+    };
+    add("step", failure.step);
+    add("rank", failure.rank);
+    add("stage", failure.stage);
+    add("micro-batch", failure.microbatch);
+    return Error{where.empty() ? failure.text : fmt::format("{}: {}", fmt::join(where, ", "), failure.text)};
 }
 
 } // namespace stagecraft::cli

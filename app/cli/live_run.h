@@ -33,4 +33,7 @@ struct LiveRun {
 // ends the program at once.
 Expected<LiveRun> follow(engine::Session& session, const engine::Plan& plan, const FollowOptions& options);
 
+// "step 1, rank 0: ..."
+Error failureOf(const engine::FailureMessage& failure);
+
 } // namespace stagecraft::cli

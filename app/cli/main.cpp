@@ -51,7 +51,7 @@ int run(int argc, char** argv)
         "Example:\n  stagecraft-cli simulate --schedule 1f1b --ranks 4 --microbatches 8 --forward 1ms --backward 2ms");
 
     Work work;
-    for (const auto add : {addSimulate, addSweep, addSchedule, addValidate, addRun, addAnalyze, addCompare, addRender, addReproduce, addConvert,
+    for (const auto add : {addSimulate, addSweep, addSchedule, addValidate, addRun, addAnalyze, addCompare, addWhatIf, addRender, addReproduce, addConvert,
                            addDoctor, addList, addCatalogue, addBench, addWorker}) {
         add(program, work);
     }

@@ -11,11 +11,16 @@ namespace stagecraft::cli {
 Expected<engine::Plan> openPlan(const std::string& nameOrFile, const Overrides& overrides)
 {
     Expected<engine::Plan> plan = nameOrFile.empty() ? engine::Plan{} : engine::planNamed(nameOrFile);
-    if (!plan.ok() || !namesScheduleFile(overrides)) return plan;
+    return plan.ok() ? withScheduleFile(std::move(plan).value(), overrides) : plan;
+}
+
+Expected<engine::Plan> withScheduleFile(engine::Plan plan, const Overrides& overrides)
+{
+    if (!namesScheduleFile(overrides)) return plan;
     Expected<std::string> text = traces::readWholeFile(*overrides.schedule);
     if (!text.ok()) return text.error();
-    plan = engine::withCustomSchedule(std::move(plan).value(), std::move(text).value());
-    return plan.ok() ? plan : plan.error().in(*overrides.schedule);
+    Expected<engine::Plan> ordered = engine::withCustomSchedule(std::move(plan), std::move(text).value());
+    return ordered.ok() ? ordered : ordered.error().in(*overrides.schedule);
 }
 
 int refused(const engine::Plan& opened, const engine::Plan& asked, const Error& reason)

@@ -16,4 +16,7 @@ Expected<engine::Plan> openPlan(const std::string& nameOrFile, const Overrides& 
 // may be; a failure where the file itself holds such a plan.
 int refused(const engine::Plan& opened, const engine::Plan& asked, const Error& reason);
 
+// The plan with the order in the file that --schedule names; the plan itself where it names none.
+Expected<engine::Plan> withScheduleFile(engine::Plan plan, const Overrides& overrides);
+
 } // namespace stagecraft::cli

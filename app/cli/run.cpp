@@ -141,19 +141,6 @@ std::string resultText(const LiveRun& run, const std::optional<traces::StepFigur
     return text;
 }
 
-Error failureOf(const engine::FailureMessage& failure)
-{
-    std::vector<std::string> where;
-    const auto add = [&where](const char* thing, const std::optional<int>& number) {
-        if (number) where.push_back(fmt::format("{} {}", thing, *number));
-    };
-    add("step", failure.step);
-    add("rank", failure.rank);
-    add("stage", failure.stage);
-    add("micro-batch", failure.microbatch);
-    return Error{where.empty() ? failure.text : fmt::format("{}: {}", fmt::join(where, ", "), failure.text)};
-}
-
 int report(const LiveRun& run, const Options& options)
 {
     int code = kDone;

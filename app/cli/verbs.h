@@ -15,6 +15,7 @@ void addRun(CLI::App& program, Work& work);
 void addAnalyze(CLI::App& program, Work& work);
 void addRender(CLI::App& program, Work& work);
 void addCompare(CLI::App& program, Work& work);
+void addWhatIf(CLI::App& program, Work& work);
 void addReproduce(CLI::App& program, Work& work);
 void addConvert(CLI::App& program, Work& work);
 void addDoctor(CLI::App& program, Work& work);

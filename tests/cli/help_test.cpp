@@ -30,7 +30,7 @@ TEST_P(EveryVerb, HasHelpWithAnExample)
 }
 
 INSTANTIATE_TEST_SUITE_P(Help, EveryVerb,
-                         testing::Values("simulate", "sweep", "schedule", "validate", "run", "analyze", "compare", "render", "reproduce", "convert", "doctor",
+                         testing::Values("simulate", "sweep", "schedule", "validate", "run", "analyze", "compare", "whatif", "render", "reproduce", "convert", "doctor",
                                          "list", "catalogue", "bench", "worker"),
                          [](const auto& test) { return std::string(test.param); });
 
