@@ -83,6 +83,14 @@ std::vector<int> sliceLengths(const engine::Plan& plan)
     return lengths;
 }
 
+std::vector<Tensor> cutRows(const std::vector<Tensor>& whole, int parts)
+{
+    std::vector<Tensor> cut;
+    for (const Tensor& each : whole)
+        for (int part = 0; part < parts; ++part) cut.push_back(each.narrow(0, part * each.size(0) / parts, each.size(0) / parts));
+    return cut;
+}
+
 std::vector<Tensor> cutSequences(const std::vector<Tensor>& whole, const std::vector<int>& lengths)
 {
     std::vector<Tensor> slices;

@@ -20,6 +20,8 @@ std::vector<at::Tensor> makeTargets(const engine::Plan& plan);
 // Positions of each slice, where the plan cuts sequences; they add up to the sequence, and none is empty. Precondition: the model takes
 // sequences of at least as many positions.
 std::vector<int> sliceLengths(const engine::Plan& plan);
+// Every tensor in views of so many parts with equal rows, one after the other. Precondition: the rows can be divided so.
+std::vector<at::Tensor> cutRows(const std::vector<at::Tensor>& whole, int parts);
 // Every tensor in views of its slices, one after the other.
 std::vector<at::Tensor> cutSequences(const std::vector<at::Tensor>& whole, const std::vector<int>& lengths);
 

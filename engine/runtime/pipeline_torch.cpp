@@ -43,7 +43,7 @@ void Pipeline::giveData(const engine::Plan& plan)
         const auto first = static_cast<std::ptrdiff_t>(flow == Flow::Up ? schedule_.units(Flow::Down) / slices : 0);
         const auto own = [&](const std::vector<at::Tensor>& all) {
             const std::vector<at::Tensor> whole(all.begin() + first, all.begin() + first + schedule_.units(flow) / slices);
-            return lengths.empty() ? whole : cutSequences(whole, lengths);
+            return lengths.empty() ? cutRows(whole, slices) : cutSequences(whole, lengths);
         };
         const Place start{flow, Stage{0}};
         const Place end{flow, Stage{stageCount() - 1}};

@@ -44,7 +44,7 @@ struct StageDuties {
     std::vector<bool> recomputed; // by unit; empty: none is
     // The units in the order in which their weight gradients are added up.
     std::vector<int> gradientOrder;
-    int slices = 1; // units of a micro-batch
+    int slices = 1; // units of a micro-batch: slices of its sequences, or halves of its rows (Chimera's halved backwards)
 
     // Where weights change while units are in flight (weight_versions.h); else empty.
     std::vector<int> version; // by unit: the weights that it goes by

@@ -4,6 +4,7 @@
 #include "engine/runtime/memory_need.h"
 #include "engine/schedule/lower.h"
 #include "engine/schedule/validate.h"
+#include "traces/base/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -62,8 +63,6 @@ bool updatesByItself(const Schedule& schedule)
 // Why the engine does not run it; empty: it does.
 std::string obstacle(const Schedule& schedule)
 {
-    if (schedule.slices > 1 && schedule.twoDirections())
-        return "the live engine takes micro-batches whole, or sequences in slices, and this takes halves of micro-batches back";
     if (const Action* unknown = firstUnknown(schedule))
         return fmt::format("the live engine cannot execute {} ({})", traces::toText(*unknown), traces::kindName(unknown->kind()));
     if (const std::optional<Stage> twice = heldTwice(schedule))
@@ -97,6 +96,12 @@ Expected<void> checkActions(const Schedule& schedule)
 Expected<void> checkSlices(const Plan& plan, const Schedule& schedule)
 {
     if (schedule.slices == 1) return {};
+    if (schedule.twoDirections()) { // halves of micro-batches
+        if (plan.model.microbatchRows % schedule.slices == 0) return {};
+        return Error{fmt::format("schedule {} takes micro-batches back in halves, and they have {}: give an even number of rows, or take another "
+                                 "concatenation",
+                                 schedule.name, traces::counted(plan.model.microbatchRows, "row"))};
+    }
     const auto* embedding = std::get_if<Embedding>(&plan.model.layers.front());
     if (embedding == nullptr)
         return Error{fmt::format("schedule {} cuts sequences into {} slices, and the model has no sequences: it starts with {}. Take 1 slice, or "

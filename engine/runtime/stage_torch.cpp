@@ -39,11 +39,12 @@ StageModule::StageModule(const Spec& spec, MemoryLedger* ledger, const Preparati
     if (duties_.asynchronous()) stash_.emplace(duties_, parameters_);
 }
 
-// A mean over all micro-batches of the step, or where the weights change within it over those of an update; of a slice by its length.
+// A mean over all micro-batches of the step, or where the weights change within it over those of an update; of a part of a micro-batch
+// by its size.
 double StageModule::lossDivisor(int unit) const
 {
     const double microbatches = duties_.asynchronous() ? duties_.group[static_cast<std::size_t>(unit)] : microbatches_;
-    if (lengths_.empty()) return microbatches;
+    if (lengths_.empty()) return microbatches * duties_.slices; // parts of equal rows
     const double whole = std::accumulate(lengths_.begin(), lengths_.end(), 0.0);
     return microbatches * whole / lengths_[static_cast<std::size_t>(unit % duties_.slices)];
 }
@@ -229,7 +230,8 @@ std::vector<std::int64_t> StageModule::outputShape() const
 {
     std::vector<std::int64_t> shape = outputShape_;
     if (shape.empty()) return shape;
-    shape.front() *= static_cast<std::int64_t>(inFlight_.size()) / duties_.slices;
+    const auto units = static_cast<std::int64_t>(inFlight_.size());
+    shape.front() *= lengths_.empty() ? units : units / duties_.slices;
     if (!lengths_.empty()) shape[1] = std::accumulate(lengths_.begin(), lengths_.end(), std::int64_t{0});
     return shape;
 }

@@ -270,6 +270,30 @@ TEST(LocalSession, TrainsOnSequencesInSlices)
             }
 }
 
+// Chimera's units one after the other: doubled forwards are an order like any other; halved backwards take the halves of a
+// micro-batch's rows by themselves, whose sums round otherwise.
+TEST(LocalSession, TrainsWithEveryConcatenationOfUnits)
+{
+    for (const RunMode mode : {RunMode::Threads, RunMode::Emulated})
+        for (const Concatenation concatenation : {Concatenation::Direct, Concatenation::Doubling, Concatenation::Halving}) {
+            Plan plan = littleTransformer("chimera", 4, 1, mode);
+            plan.pipeline.microbatches = 8;
+            plan.pipeline.concatenation = concatenation;
+            const Outcome outcome = runPlan(plan);
+            ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
+            const bool halves = concatenation == Concatenation::Halving;
+            EXPECT_EQ(outcome.result->gradientCheck, halves ? GradientCheck::Tolerance : GradientCheck::Bitwise);
+            EXPECT_LT(outcome.result->gradientMaxAbsDiff, 1e-6);
+            EXPECT_EQ(outcome.result->outputs, (std::vector<std::vector<std::int64_t>>{{16, 16, 50}}));
+        }
+    Plan odd = littleTransformer("chimera", 4, 1, RunMode::Threads);
+    odd.pipeline.concatenation = Concatenation::Halving;
+    odd.model.microbatchRows = 3;
+    const auto refused = makeLocalSession()->start(odd);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_THAT(refused.error().message, testing::HasSubstr("in halves, and they have 3 rows: give an even number"));
+}
+
 // Weights that change while micro-batches are in flight: the versions that a stage holds are those that the schedule says.
 TEST(LocalSession, KeepsTheVersionsOfAnAsynchronousSchedule)
 {
