@@ -47,7 +47,9 @@ std::vector<std::string> assumptions(const Observed& observed, const Needs& need
         notes.emplace_back("the trace has whole backwards only: I and W are taken from each in the proportion that its plan says");
     if (needs.wholeBackward && !observed.wholeBackward)
         notes.emplace_back("the trace has backwards in parts only: a whole one is taken as I and W one after the other");
-    if (needs.pairs && !observed.pairs) notes.emplace_back("the trace has no forward and backward together: a pair takes as long as its plan says, or as both one after the other");
+    if (needs.pairs && !observed.pairs)
+        notes.emplace_back("the trace has no forward and backward together: a pair takes as long as its plan says, or as both one after "
+                           "the other");
     return notes;
 }
 
