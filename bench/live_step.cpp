@@ -3,7 +3,8 @@
 // Step time of the live engine for one preset in mode threads, as one JSON line: the run's result, and how long after its
 // end an event could be taken. bench/live_against_peer.py puts it beside the peer.
 //
-//   live_step gpt-small 12          preset, steps
+//   live_step gpt-small 12                            preset, steps
+//   live_step gpt-small 12 interleaved-zb 8 2         with another schedule, micro-batches, chunks (partition by FLOPs)
 #include "engine/plan/plan_json.h"
 #include "engine/probe/clock.h"
 #include "engine/runtime/local_session.h"
@@ -59,14 +60,20 @@ int complain(const std::string& text)
 
 int main(int argc, char** argv)
 {
-    if (argc != 3) {
-        complain("usage: live_step PRESET STEPS");
+    if (argc != 3 && argc != 6) {
+        complain("usage: live_step PRESET STEPS [SCHEDULE MICROBATCHES CHUNKS]");
         return 2;
     }
     auto plan = engine::presetPlan(argv[1]);
     if (!plan.ok()) return complain(plan.error().message);
     plan.value().run.mode = engine::RunMode::Threads;
     plan.value().run.steps = std::atoi(argv[2]);
+    if (argc == 6) {
+        const int chunks = std::atoi(argv[5]);
+        if (chunks != plan.value().pipeline.chunks) plan = engine::withShape(plan.value(), plan.value().pipeline.ranks, chunks);
+        plan.value().pipeline.schedule = argv[3];
+        plan.value().pipeline.microbatches = std::atoi(argv[4]);
+    }
 
     const auto session = runtime::makeLocalSession();
     if (const auto started = session->start(plan.value()); !started.ok()) return complain(started.error().message);
