@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
+#include <tuple>
 #include <variant>
 
 namespace stagecraft::runtime {
@@ -38,17 +40,23 @@ double batchBytes(const Plan& plan)
 // What a rank keeps from forwards to backwards follows from the order of its own actions alone.
 double peakActivations(const std::vector<Action>& order, const CostTable& costs)
 {
+    const auto unitOf = [](const traces::Work& work) { return std::tuple(work.flow, work.stage, work.microbatch); };
+    std::set<std::tuple<traces::Flow, Stage, MicroBatch>> recomputed; // keep their input alone until then
+    for (const Action& action : order)
+        if (action.kind() == ActionKind::Recompute) recomputed.insert(unitOf(action.work));
     double held = 0;
     double most = 0;
     for (const Action& action : order)
         engine::forEachWork(action, [&](const traces::Work& work) {
             const StageCosts& stage = costs.stages[index(work.stage)];
+            const double input = recomputed.contains(unitOf(work)) ? static_cast<double>(stage.inputBytes) : 0;
             const auto kept = static_cast<double>(stage.activationBytes);
             const auto forWeights = static_cast<double>(stage.wgradBytes);
             switch (work.kind) {
-            case ActionKind::Forward: held += kept; break;
-            case ActionKind::Backward: held -= kept; break;
-            case ActionKind::InputGrad: held += forWeights - kept; break;
+            case ActionKind::Forward: held += recomputed.contains(unitOf(work)) ? input : kept; break;
+            case ActionKind::Recompute: held += kept; break;
+            case ActionKind::Backward: held -= kept + input; break;
+            case ActionKind::InputGrad: held += forWeights - kept - input; break;
             case ActionKind::WeightGrad: held -= forWeights; break;
             default: break;
             }

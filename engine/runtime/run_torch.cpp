@@ -23,7 +23,7 @@ Run::Run(RunnablePlan runnable, const LocalSessionOptions& options, RecordInbox&
 {
     enterState(SessionState::Preparing);
     recorder_.start(openingInfo(runnable_));
-    if (!runnable_.note.empty()) recorder_.post(NoteRecord{runnable_.note});
+    for (const std::string& note : runnable_.notes) recorder_.post(NoteRecord{note});
     controller_ = std::jthread([this] { execute(); });
 }
 

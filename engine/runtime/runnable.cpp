@@ -112,6 +112,27 @@ Expected<void> checkSlices(const Plan& plan, const Schedule& schedule)
                              schedule.name, schedule.slices, embedding->sequence)};
 }
 
+// What the plan says of its machine that a run has no part in; empty: nothing.
+std::string leftOutOf(const MachineModel& machine)
+{
+    const MachineModel usual;
+    std::vector<std::string_view> keys;
+    const auto note = [&](std::string_view key, bool said) {
+        if (said) keys.push_back(key);
+    };
+    note("replicas", machine.replicas != usual.replicas);
+    note("rank_scale", !machine.rankScale.empty());
+    note("late_start", !machine.lateStart.empty());
+    note("send", machine.send != usual.send);
+    note("transfers", machine.transfers != usual.transfers);
+    note("shared_links", machine.sharedLinks);
+    note("ranks_per_node", machine.ranksPerNode != usual.ranksPerNode);
+    note("barrier", machine.barrier);
+    if (keys.empty()) return {};
+    return fmt::format("of the plan's machine a run takes the memory of a rank; {} {} simulated and not run", fmt::join(keys, ", "),
+                       keys.size() == 1 ? "is" : "are");
+}
+
 } // namespace
 
 Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& memory)
@@ -140,7 +161,8 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& memory)
     const Expected<Partition> partition = partitionOf(plan);
     if (!partition.ok()) return partition.error();
     RunnablePlan runnable{plan, withoutCommunication(schedule.value()), partition.value(), costs.value(), {}};
-    runnable.note = judgeMemory(memoryNeed(plan, runnable.schedule, runnable.costs), memory).value();
+    runnable.notes = {judgeMemory(memoryNeed(plan, runnable.schedule, runnable.costs), memory).value(), leftOutOf(plan.machine)};
+    std::erase(runnable.notes, "");
     return runnable;
 }
 

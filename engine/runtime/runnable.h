@@ -13,7 +13,7 @@ struct RunnablePlan {
     engine::Schedule schedule;
     engine::Partition partition;
     engine::CostTable costs;
-    std::string note; // what whoever starts it should know; empty: nothing
+    std::vector<std::string> notes; // what whoever starts it should know
 };
 
 // Errors say what is missing and what to do.

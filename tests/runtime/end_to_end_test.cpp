@@ -477,6 +477,18 @@ TEST(LocalSession, SaysFirstWhenARunMayNotFitIntoMemory)
     EXPECT_THAT(refused.error().message, testing::HasSubstr("4 KiB is all the memory there is"));
 }
 
+TEST(LocalSession, SaysWhatOfTheMachineItLeavesOut)
+{
+    Plan plan = littleTransformer("1f1b", 2, 1, RunMode::Threads);
+    plan.run.steps = 1;
+    plan.machine.replicas = 2;
+    plan.machine.barrier = true;
+    const Outcome outcome = runPlan(plan);
+    ASSERT_EQ(outcome.trace.notes().size(), 1U);
+    EXPECT_EQ(outcome.trace.notes()[0],
+              "of the plan's machine a run takes the memory of a rank; replicas, barrier are simulated and not run");
+}
+
 TEST(LocalSession, OpensTheStreamWithThePlanItRuns)
 {
     const Plan plan = littleTransformer("1f1b", 2, 1, RunMode::Threads);

@@ -107,6 +107,24 @@ TEST(MemoryNeed, AddsUpWhatAllRanksHold)
     EXPECT_EQ(needOf(plan).standing, 4 * kWeights) << "with two moments";
 }
 
+TEST(MemoryNeed, GoesByWhatTheActionsKeep)
+{
+    Plan plan = littlePlan(CheckMode::Off);
+    const double standing = needOf(plan).standing;
+    plan.pipeline.recompute = Recompute::Full;
+    EXPECT_EQ(needOf(plan).activations, 2 * (3 * 2 * 4 * 4 + 100)) << "three inputs, and one that is computed again";
+    plan.pipeline.recompute = Recompute::None;
+    plan.pipeline.schedule = "forward-only";
+    EXPECT_EQ(needOf(plan).activations, 0) << "nothing comes back";
+    plan.pipeline.schedule = "chimera";
+    plan.pipeline.microbatches = 2;
+    EXPECT_EQ(needOf(plan).standing, 2 * standing) << "two copies of the weights";
+    plan.pipeline.schedule = "custom"; // an input gradient gives back all but what W needs, and W the rest
+    plan.pipeline.customSchedule = "0F0,0I0,0F1,0I1,0W0,0W1\n1F0,1I0,1W0,1F1,1I1,1W1\n";
+    plan.costs.wgradBytes = 40;
+    EXPECT_EQ(needOf(plan).activations, (40 + 100) + 100);
+}
+
 TEST(MemoryNeed, IsFineOrDoubtfulOrTooMuch)
 {
     const MemoryNeed need{.standing = 100e6, .data = 50e6, .activations = 400e6, .check = 0};
