@@ -38,8 +38,8 @@ void fill(SurveyEntry& entry, const Schedule& schedule, const CostTable& costs)
         entry.peakMemory = std::max(entry.peakMemory, rank.peakMemory);
     }
     for (const LinkTraffic& link : trafficOf(schedule, costs)) {
-        entry.handOffs += link.messages;
-        entry.sentBytes += link.bytes;
+        entry.handOffs += link.messages - link.copies;
+        entry.sentBytes += link.bytes - link.copiedBytes;
     }
     entry.copies = copiesIn(schedule);
     entry.weightCopies = weightCopies(schedule);

@@ -23,11 +23,12 @@ std::vector<LinkTraffic> trafficOf(const Schedule& schedule, const CostTable& co
         link.betweenNodes = costs.machine.nodeOf(from.value) != costs.machine.nodeOf(to.value);
         return link;
     };
-    const auto add = [&](Rank from, Rank to, Bytes bytes, TimeNs time) {
+    const auto add = [&](Rank from, Rank to, Bytes bytes, TimeNs time) -> LinkTraffic& {
         LinkTraffic& link = linkOf(from, to);
         ++link.messages;
         link.bytes += bytes;
         if (time > 0) link.requiredBytesPerSecond = std::max(link.requiredBytesPerSecond, static_cast<double>(bytes) * 1e9 / static_cast<double>(time));
+        return link;
     };
     CostTable even = costs;
     even.jitter = 0;
@@ -44,8 +45,10 @@ std::vector<LinkTraffic> trafficOf(const Schedule& schedule, const CostTable& co
                 const Rank partner = schedule.partnerOf(own);
                 const Bytes bytes = partOf(costs.sliceSize, costs.stages[index(work.stage)].activationBytes, work.microbatch);
                 const ActionKind paired = leaves ? ActionKind::Forward : ActionKind::Backward;
-                add(leaves ? own : partner, leaves ? partner : own, bytes,
-                    timeOf(traces::makeAction(paired, work.stage, work.microbatch, work.flow)));
+                LinkTraffic& way = add(leaves ? own : partner, leaves ? partner : own, bytes,
+                                       timeOf(traces::makeAction(paired, work.stage, work.microbatch, work.flow)));
+                ++way.copies;
+                way.copiedBytes += bytes;
             }
             if (!traces::isCompute(action.kind())) continue;
             forEachWork(action, [&](const traces::Work& part) {

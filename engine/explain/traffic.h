@@ -18,6 +18,9 @@ struct LinkTraffic {
     bool betweenNodes = false;
     std::int64_t messages = 0; // of one step: activations and gradients, and what goes to a partner to be kept and back (BPipe)
     Bytes bytes = 0;           // the same; 0 where the cost table does not know their sizes
+    // Of these, what goes to a partner to be kept, and back.
+    std::int64_t copies = 0;
+    Bytes copiedBytes = 0;
     // So that every message is there before its sender has made the next of its kind: the largest of a message's bytes over the
     // time of the action that makes it. 0 where bytes or times are not known.
     double requiredBytesPerSecond = 0;

@@ -32,6 +32,8 @@ TEST(Survey, CountsWhatGoesBetweenRanks)
     EXPECT_EQ(surveyed("zb-v", plan).handOffs, 2 * 8 * 2 * 3);
     EXPECT_EQ(surveyed("dualpipe", plan).handOffs, 2 * 8 * 3);
     EXPECT_EQ(surveyed("forward-only", plan).handOffs, 8 * 3);
+    EXPECT_EQ(surveyed("bpipe", plan).handOffs, 2 * 8 * 3); // its copies are told apart
+    EXPECT_GT(surveyed("bpipe", plan).copies, 0);
     Plan sliced = plan;
     sliced.pipeline.slices = 3;
     EXPECT_EQ(surveyed("seq1f1b", sliced).handOffs, 3 * 2 * 8 * 3);

@@ -52,6 +52,8 @@ TEST(Traffic, CountsWhatGoesToThePartnerAndBack)
         if (!away && !back) continue;
         ++found;
         EXPECT_EQ(link.messages, copies);
+        EXPECT_EQ(link.copies, copies);
+        EXPECT_EQ(link.copiedBytes, link.bytes);
         EXPECT_EQ(link.bytes, copies * kActivations);
         EXPECT_DOUBLE_EQ(link.requiredBytesPerSecond, away ? 500 / 1e-3 : 500 / 2e-3); // within a forward, within a backward
     }
