@@ -13,7 +13,7 @@
 namespace stagecraft::ui {
 
 OrderBar::OrderBar(OrderEditor& editor, QWidget* parent)
-    : QWidget(parent), text_(new QLabel), keep_(new QCheckBox(tr("&Keep deadlocks")))
+    : QWidget(parent), text_(new QLabel), keep_(new QCheckBox(tr("Keep deadlocks"))) // no letter with Alt is free: the menus and the lab have all of these
 {
     setObjectName("orderBar");
     text_->setWordWrap(true);
@@ -25,11 +25,11 @@ OrderBar::OrderBar(OrderEditor& editor, QWidget* parent)
     keep_->setChecked(editor.keepsIllegal());
     connect(keep_, &QCheckBox::toggled, &editor, &OrderEditor::setKeepsIllegal);
     connect(&editor, &OrderEditor::keepsIllegalChanged, keep_, &QCheckBox::setChecked);
-    auto* save = new QPushButton(tr("Sa&ve…"));
+    auto* save = new QPushButton(tr("Save…"));
     save->setObjectName("saveSchedule");
     describe(*save, tr("Save schedule"), tr("Writes the order of every rank into a file, in PyTorch's action text."));
     connect(save, &QPushButton::clicked, this, &OrderBar::saveWanted);
-    auto* end = new QPushButton(tr("D&one"));
+    auto* end = new QPushButton(tr("Done"));
     end->setObjectName("orderDone");
     describe(*end, tr("Done"), tr("Ends the editing of the order; what was changed stays."));
     connect(end, &QPushButton::clicked, this, &OrderBar::done);
