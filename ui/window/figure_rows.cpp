@@ -148,12 +148,13 @@ void addSteadyState(Rows& rows, const FigureInput& input)
              },
              "How much later the busiest rank begins the forward of one more micro-batch, once all ranks work; a schedule that "
              "does all forwards before the first backward has no such phase.");
-    rows.add("Steady bubble", "1 − (work/m)/period",
+    rows.add("Steady bubble", "idle/time over whole periods",
              [&](const StepFigures& f) {
                  const traces::SteadyState* steady = steadyOf(f);
                  return steady ? percent(steady->bubble) : QString::fromUtf8(kDash);
              },
-             "Share of the steady period in which ranks do not compute, on average: what is left of the bubble with ever more micro-batches.");
+             "Share of the time that ranks do not compute, on average over the whole periods of the steady phase: what is left of the bubble "
+             "with ever more micro-batches.");
 }
 
 void addPath(Rows& rows, const FigureInput& input)

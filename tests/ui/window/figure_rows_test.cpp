@@ -52,6 +52,15 @@ TEST_F(FigureRowsTest, StandTheFormulaBesideTheSimulatedValue)
     EXPECT_FALSE(find(rows, "Prediction error"));
 }
 
+TEST_F(FigureRowsTest, SayWhatTheSteadyBubbleIsAShareOf)
+{
+    simulate(planOf(pipelineOf("1f1b", 4, 1, 16)));
+    const auto rows = figureRows(input);
+    const FigureRow* steady = find(rows, "Steady bubble");
+    ASSERT_TRUE(steady);
+    EXPECT_EQ(steady->formula, "idle/time over whole periods");
+}
+
 TEST_F(FigureRowsTest, GiveNoTheoreticalMakespanWhereItsConditionsDoNotHold)
 {
     simulate(engine::presetPlan("imbalanced").value());
