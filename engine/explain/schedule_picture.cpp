@@ -50,7 +50,8 @@ void append(SchedulePicture& picture, PictureBlock block, bool merge)
 
 char classLetter(PaintClass paint)
 {
-    constexpr std::array<char, traces::kPaintClassCount> kLetters{'f', 'b', 'i', 'w', 'o', 't', 'u', 'x'};
+    // No family recomputes, and copies and collectives are not on a lane that computes: these have no style of their own.
+    constexpr std::array<char, traces::kPaintClassCount> kLetters{'f', 'b', 'i', 'w', 'o', 't', 'u', 'x', 'f', 't', 't'};
     return kLetters[static_cast<std::size_t>(paint)];
 }
 

@@ -29,7 +29,7 @@ Lane::SliceChunk::SliceChunk(const SliceChunk& other, std::size_t slices) : Slic
 Lane::Lane(LaneInfo info) : info_(std::move(info)) {}
 
 Lane::Lane(const Lane& other)
-    : info_(other.info_), chunks_(other.chunks_), size_(other.size_), lastEnd_(other.lastEnd_)
+    : info_(other.info_), chunks_(other.chunks_), size_(other.size_), lastEnd_(other.lastEnd_), paints_(other.paints_)
 {
     if (size_ % kChunkSlices != 0) {
         chunks_.back() = std::make_shared<SliceChunk>(*other.chunks_.back(), size_ % kChunkSlices);
@@ -84,8 +84,8 @@ Occupancy Lane::occupancyUntil(TimeNs t, std::size_t slice) const
     const std::size_t block = k / kBlockSlices;
     Occupancy sum = c.before[block].busy;
     for (std::size_t i = block * kBlockSlices; i < k; ++i)
-        sum[static_cast<std::size_t>(c.paint[i])] += c.end[i] - c.begin[i];
-    if (c.begin[k] < t) sum[static_cast<std::size_t>(c.paint[k])] += t - c.begin[k];
+        sum[summedWith(c.paint[i])] += c.end[i] - c.begin[i];
+    if (c.begin[k] < t) sum[summedWith(c.paint[k])] += t - c.begin[k];
     return sum;
 }
 

@@ -52,25 +52,47 @@ struct Slice {
     bool operator==(const Slice&) const = default;
 };
 
-// Groups of action kinds that one colour stands for.
-enum class PaintClass : std::uint8_t { Forward, Backward, InputGrad, WeightGrad, Overlap, Transfer, Optimizer, Other };
-inline constexpr std::size_t kPaintClassCount = 8;
+// Groups of action kinds that one look stands for.
+enum class PaintClass : std::uint8_t {
+    Forward,
+    Backward,
+    InputGrad,
+    WeightGrad,
+    Overlap,
+    Transfer, // to another stage
+    Optimizer,
+    Other,
+    // From here on without sums of their own in a lane's index.
+    Recompute,
+    Copy,       // activations off the rank and back
+    Collective, // weights and gradients among data-parallel replicas
+};
+inline constexpr std::size_t kPaintClassCount = 11;
 // By ActionKind.
 inline constexpr std::array<PaintClass, kActionKindCount> kPaintClasses{
     PaintClass::Other,      // None
     PaintClass::Forward,    PaintClass::Backward, PaintClass::InputGrad, PaintClass::WeightGrad, PaintClass::Overlap,
     PaintClass::Transfer,   PaintClass::Transfer, PaintClass::Transfer,  PaintClass::Transfer,   // SEND, RECV
-    PaintClass::Forward,    // Recompute
-    PaintClass::Transfer,   PaintClass::Transfer, // Offload, Reload
-    PaintClass::Transfer,   PaintClass::Transfer, // Unshard, Reshard
-    PaintClass::Optimizer,  PaintClass::Optimizer, PaintClass::Optimizer, // ReduceGrad, AllReduce, Optimizer
+    PaintClass::Recompute,
+    PaintClass::Copy,       PaintClass::Copy,       // Offload, Reload
+    PaintClass::Collective, PaintClass::Collective, // Unshard, Reshard
+    PaintClass::Collective, PaintClass::Collective, // ReduceGrad, AllReduce
+    PaintClass::Optimizer,
 };
 constexpr PaintClass paintClass(ActionKind kind) { return kPaintClasses[static_cast<std::size_t>(kind)]; }
-static_assert(paintClass(ActionKind::Recompute) == PaintClass::Forward && paintClass(ActionKind::Reshard) == PaintClass::Transfer &&
-              paintClass(ActionKind::ReduceGrad) == PaintClass::Optimizer);
+static_assert(paintClass(ActionKind::Recompute) == PaintClass::Recompute && paintClass(ActionKind::Reshard) == PaintClass::Collective &&
+              paintClass(ActionKind::AllReduce) == PaintClass::Collective && paintClass(ActionKind::Optimizer) == PaintClass::Optimizer);
 
-// Busy nanoseconds by PaintClass.
-using Occupancy = std::array<TimeNs, kPaintClassCount>;
+// The sums of a lane's index fill a cache line, which is what a view of a whole trace waits for. So the last classes share the
+// sum of another, which they seldom lie beside: where sixteen slices are one pixel, a recomputation looks like a forward.
+inline constexpr std::size_t kSummedClassCount = 8;
+inline constexpr std::array<std::uint8_t, kPaintClassCount> kSummedWith{
+    0, 1, 2, 3, 4, 5, 6, 7, static_cast<std::uint8_t>(PaintClass::Forward), static_cast<std::uint8_t>(PaintClass::Transfer),
+    static_cast<std::uint8_t>(PaintClass::Transfer)};
+constexpr std::size_t summedWith(PaintClass paint) { return kSummedWith[static_cast<std::size_t>(paint)]; }
+
+// Busy nanoseconds by PaintClass, of those that have a sum.
+using Occupancy = std::array<TimeNs, kSummedClassCount>;
 
 class Lane {
 public:
@@ -104,7 +126,8 @@ public:
         c.end[k] = slice.end;
         c.paint[k] = paint;
         c.payload.push_back({slice.action, slice.step, slice.text});
-        c.total[static_cast<std::size_t>(paint)] += slice.end - slice.begin;
+        c.total[summedWith(paint)] += slice.end - slice.begin;
+        paints_ |= static_cast<std::uint16_t>(static_cast<unsigned>(slice.end > slice.begin) << static_cast<unsigned>(paint));
         lastEnd_ = slice.end;
         ++size_;
     }
@@ -146,6 +169,8 @@ public:
     [[nodiscard]] std::size_t blockAt(TimeNs t, std::size_t from, std::size_t stride = 1) const;
     // Busy time of the whole lane.
     [[nodiscard]] Occupancy busy() const { return open_ ? open_->total : Occupancy{}; }
+    // Whether any of its slices is of this class and takes time.
+    [[nodiscard]] bool has(PaintClass paint) const { return (paints_ >> static_cast<unsigned>(paint) & 1U) != 0; }
 
     [[nodiscard]] std::size_t memoryBytes() const;
 
@@ -180,6 +205,7 @@ private:
     SliceChunk* open_ = nullptr; // == chunks_.back().get()
     std::size_t size_ = 0;
     TimeNs lastEnd_ = 0;
+    std::uint16_t paints_ = 0; // a bit by PaintClass
 };
 
 } // namespace stagecraft::traces

@@ -61,6 +61,9 @@ constexpr std::array<Pair, traces::kPaintClassCount> kClasses{{
     {0x6cb5cf, 0x5fa5bd},
     {0x716d9c, 0x928dc2},
     {0x97a0ac, 0x8b95a2},
+    {0x9db3e0, 0xaac6ee}, // recompute: a forward again, and hatched
+    {0x1f5560, 0x2f7f74}, // copies
+    {0x7a4a30, 0xa87650}, // collectives
 }};
 
 // By MemoryClass.
@@ -100,6 +103,13 @@ QColor Theme::block(traces::PaintClass paint, int chunk) const
 
 QColor Theme::ink(const QColor& ground) const { return readableInk(ground, inkDark, inkLight); }
 
+QColor Theme::stroke(const QColor& block) const
+{
+    // Away from the ink, so that what is written across reads no worse; a light block gets dark strokes that leave it readable.
+    const QColor away = mixed(block, ink(block) == inkDark ? Qt::white : Qt::black, 0.6);
+    return contrastRatio(away, block) >= 1.35 ? away : mixed(block, inkDark, 0.3);
+}
+
 QColor Theme::rank(int rank, int ranks) const
 {
     // One walk through lightness and hue (blue, teal, ochre, red): the order of stages can be read from it without hue.
@@ -120,6 +130,9 @@ const char* paintClassName(traces::PaintClass paint)
     case traces::PaintClass::Transfer: return "transfer";
     case traces::PaintClass::Optimizer: return "optimizer";
     case traces::PaintClass::Other: return "other";
+    case traces::PaintClass::Recompute: return "recompute";
+    case traces::PaintClass::Copy: return "offload and reload";
+    case traces::PaintClass::Collective: return "collective";
     }
     return "";
 }

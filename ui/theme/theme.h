@@ -2,7 +2,8 @@
 //
 // The colours of the program, as a value: a light and a dark palette with one hue per kind of action, shaded by chunk. The
 // hues are told apart by people with red-green and blue-yellow blindness (tests/ui/theme holds them to it), and text on
-// every one of them has a contrast of 4.5 or more.
+// every one of them has a contrast of 4.5 or more. A recomputation is a forward once more: it has a pale forward's hue, and
+// strokes across it (isHatched) tell it from one of another chunk.
 //
 //   const Theme theme = Theme::of(ThemeKind::Dark);
 //   applyTheme(*qApp, theme);
@@ -62,11 +63,21 @@ struct Theme {
 
     [[nodiscard]] QColor block(traces::PaintClass paint, int chunk) const; // shaded by chunk; four shades, then again
     [[nodiscard]] QColor ink(const QColor& ground) const; // for text on a block of this colour
+    [[nodiscard]] QColor stroke(const QColor& block) const; // of the hatch across a block of this colour
     [[nodiscard]] QColor rank(int rank, int ranks) const; // of a rank's curve: in order from the first stage to the last
 };
 
 // The name of a colour's meaning in a legend: "forward", "backward", "input gradient", ...
 const char* paintClassName(traces::PaintClass paint);
+
+// Whether its blocks have strokes across them.
+constexpr bool isHatched(traces::PaintClass paint) { return paint == traces::PaintClass::Recompute; }
+
+// All of them, what computes first: as a legend tells them.
+inline constexpr std::array<traces::PaintClass, traces::kPaintClassCount> kPaintClassOrder{
+    traces::PaintClass::Forward,    traces::PaintClass::Recompute, traces::PaintClass::Backward, traces::PaintClass::InputGrad,
+    traces::PaintClass::WeightGrad, traces::PaintClass::Overlap,   traces::PaintClass::Optimizer, traces::PaintClass::Transfer,
+    traces::PaintClass::Copy,       traces::PaintClass::Collective, traces::PaintClass::Other};
 
 QPalette paletteOf(const Theme& theme);
 QString styleSheetOf(const Theme& theme);

@@ -39,12 +39,14 @@ std::vector<QLineF> clippedPath(const QPainterPath& path, const QRectF& rect)
     return pieces;
 }
 
-std::vector<QLineF> hatchOf(const QRectF& box)
+std::vector<QLineF> hatchOf(const QRectF& box, Slant slant)
 {
     constexpr double kPeriod = 7;
+    const double left = slant == Slant::Rising ? box.bottom() : box.top(); // where a line begins, and where it ends
+    const double right = slant == Slant::Rising ? box.top() : box.bottom();
     std::vector<QLineF> lines;
     for (double x = box.left() - box.height(); x < box.right(); x += kPeriod)
-        if (const auto line = clippedLine({x, box.bottom(), x + box.height(), box.top()}, box)) lines.push_back(*line);
+        if (const auto line = clippedLine({x, left, x + box.height(), right}, box)) lines.push_back(*line);
     return lines;
 }
 

@@ -7,6 +7,7 @@
 #include <QPainterPath>
 #include <QRectF>
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -18,8 +19,9 @@ std::optional<QLineF> clippedLine(const QLineF& line, const QRectF& rect);
 // A path as the pieces of line that lie within a rectangle.
 std::vector<QLineF> clippedPath(const QPainterPath& path, const QRectF& rect);
 
-// The slanted lines that mark idle time in a box.
-std::vector<QLineF> hatchOf(const QRectF& box);
+// The slanted lines of a hatch in a box: rising ones mark idle time, falling ones a kind of block.
+enum class Slant : std::uint8_t { Rising, Falling };
+std::vector<QLineF> hatchOf(const QRectF& box, Slant slant = Slant::Rising);
 inline constexpr double kHatchPen = 1.4;
 
 } // namespace stagecraft::ui

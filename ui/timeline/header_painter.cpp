@@ -19,6 +19,14 @@ QFont bold(const QFont& font)
     return heavy;
 }
 
+QFont smaller(const QFont& font)
+{
+    QFont small = font;
+    if (small.pixelSize() > 0) small.setPixelSize(std::max(8, small.pixelSize() - 2));
+    else small.setPointSizeF(std::max(6.0, small.pointSizeF() - 1.5));
+    return small;
+}
+
 double baselineIn(const QFont& font, double top, double height)
 {
     const QFontMetricsF metrics(font);
@@ -64,9 +72,7 @@ void paintGroup(QPainter& painter, const traces::Trace& trace, const RankGroup& 
     }
 
     const QFont heavy = bold(font);
-    QFont small = font;
-    if (small.pixelSize() > 0) small.setPixelSize(std::max(8, small.pixelSize() - 2));
-    else small.setPointSizeF(std::max(6.0, small.pointSizeF() - 1.5));
+    const QFont small = smaller(font);
     const QFontMetricsF metrics(heavy);
     const QFontMetricsF smallMetrics(small);
     const QString name = QStringLiteral("Rank %1").arg(group.rank.value);
@@ -94,6 +100,19 @@ void paintGroup(QPainter& painter, const traces::Trace& trace, const RankGroup& 
         painter.drawText(QPointF(stuck.right() - 8 - smallMetrics.horizontalAdvance(stages), baseline), stages);
 }
 
+// The other rows of a rank that have room for it: those of transfers are too thin.
+void paintRowName(QPainter& painter, const traces::LaneInfo& info, const Row& row, const HeaderAreas& areas, const Theme& theme, const QFont& font)
+{
+    const QFontMetricsF metrics(font);
+    const QRectF box(areas.column.left(), areas.column.top() + row.y - areas.scroll, areas.column.width(), row.height);
+    if (box.height() < metrics.ascent() + 1) return;
+    const double baseline = baselineIn(font, box.top(), box.height());
+    if (baseline - metrics.ascent() < areas.column.top() - 1 || baseline + metrics.descent() > areas.column.bottom() + 1) return;
+    painter.setFont(font);
+    painter.setPen(theme.mutedText);
+    painter.drawText(QPointF(box.left() + kTextLeft, baseline), metrics.elidedText(rowName(info), Qt::ElideRight, box.width() - kTextLeft - 8));
+}
+
 } // namespace
 
 double headerWidthFor(const QFont& font) { return std::ceil(QFontMetricsF(font).horizontalAdvance(QStringLiteral("Rank 00  stages 0, 0")) + kTextLeft); }
@@ -114,6 +133,14 @@ QString stagesText(const traces::TraceInfo& info, traces::Rank rank)
     return (stages.size() == 1 ? QStringLiteral("stage ") : QStringLiteral("stages ")) + stages.join(QStringLiteral(", "));
 }
 
+QString rowName(const traces::LaneInfo& info)
+{
+    const QString name = QString::fromStdString(info.name).simplified();
+    const QString rank = QStringLiteral("rank %1 ").arg(info.rank.value);
+    if (!name.startsWith(rank)) return name;
+    return name[rank.size()] == '(' ? QStringLiteral("R") + name.mid(1) : name.mid(rank.size());
+}
+
 void paintHeaders(QPainter& painter, const TimelineScene& scene, const LaneLayout& layout, const HeaderAreas& areas,
                   const Theme& theme, const QFont& font)
 {
@@ -122,6 +149,10 @@ void paintHeaders(QPainter& painter, const TimelineScene& scene, const LaneLayou
         const Row* first = layout.rowAt(group.y);
         if (group.bottom() < areas.scroll || group.y - areas.scroll > areas.column.height() || !first) continue;
         paintGroup(painter, scene.trace(group.source), group, first->height, areas, theme, font);
+        // Where the rank's name is held in sight, no other one lies under it.
+        const double named = group.y < areas.scroll ? areas.scroll + first->height : group.y + first->height;
+        for (const Row* row = first + 1; row != layout.rows().data() + layout.rows().size() && row->y < group.bottom(); ++row)
+            if (row->y >= named) paintRowName(painter, scene.trace(group.source).lane(row->lane).info(), *row, areas, theme, smaller(font));
     }
     painter.fillRect(QRectF(areas.column.right() - 1, areas.column.top(), 1, areas.column.height()), theme.line);
 

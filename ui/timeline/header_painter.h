@@ -28,6 +28,9 @@ struct HeaderAreas {
 void paintHeaders(QPainter& painter, const TimelineScene& scene, const LaneLayout& layout, const HeaderAreas& areas,
                   const Theme& theme, const QFont& font);
 
+// The name of a row below its rank's first: "offloads", "collectives", "Rank 0 (2)" of a second lane that computes.
+QString rowName(const traces::LaneInfo& info);
+
 // "stage 1", "stages 0, 4"; empty when the trace does not say.
 QString stagesText(const traces::TraceInfo& info, traces::Rank rank);
 

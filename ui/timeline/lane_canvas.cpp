@@ -26,6 +26,8 @@ QRgb blend(QRgb under, QRgb over, double share)
     return 0xff000000 | redBlue | green;
 }
 
+int hatchPeriod(double ratio) { return std::max(4, static_cast<int>(std::lround(kHatchPeriod * ratio))); }
+
 // One pixel stays free between touching blocks, as soon as they are wide enough to spare it.
 double blockRight(const SweepBlock& block, double ratio)
 {
@@ -142,26 +144,48 @@ void LaneCanvas::roundCorners(const LanePicture& picture, QRgb ground)
     }
 }
 
-void LaneCanvas::hatch(const LanePicture& picture)
+void LaneCanvas::stroke(const QRect& area, int slant, int phase, QRgb colour)
 {
-    const int period = std::max(4, static_cast<int>(std::lround(kHatchPeriod * ratio_)));
-    const QRgb stroke = theme_.hatch.rgb();
+    const int period = hatchPeriod(ratio_);
     std::vector<double> shares(static_cast<std::size_t>(period), 0); // of the stroke, along x
     const double thickness = 2.0 * ratio_;
     for (int i = 0; i < period; ++i) shares[static_cast<std::size_t>(i)] = std::clamp(std::min(i + 1.0, thickness) - i, 0.0, 1.0);
     shares.back() = 0.5;
-    const int top = std::max(0, static_cast<int>(std::lround(picture.top)));
-    const int bottom = std::min(image_.height(), static_cast<int>(std::lround(picture.top + picture.height)));
+    const QRect seen = area & image_.rect();
+    for (int y = seen.top(); y <= seen.bottom(); ++y) {
+        QRgb* pixels = line(y);
+        int place = (seen.left() + slant * y + phase) % period;
+        if (place < 0) place += period;
+        for (int x = seen.left(); x <= seen.right(); ++x) {
+            if (const double share = shares[static_cast<std::size_t>(place)]; share > 0) pixels[x] = blend(pixels[x], colour, share);
+            if (++place == period) place = 0;
+        }
+    }
+}
+
+void LaneCanvas::hatchBubbles(const LanePicture& picture)
+{
+    const int top = static_cast<int>(std::lround(picture.top));
+    const int bottom = static_cast<int>(std::lround(picture.top + picture.height));
     for (const Bubble& bubble : *picture.bubbles) {
         const int left = std::max(0, static_cast<int>(std::ceil(bubble.left)));
         const int right = std::min(image_.width(), static_cast<int>(std::floor(bubble.right)));
-        for (int y = top; y < bottom; ++y) {
-            QRgb* pixels = line(y);
-            // over what is there: a rank may stand in a receipt while it idles
-            for (int x = left; x < right; ++x)
-                if (const double share = shares[static_cast<std::size_t>((x + upper_ + y) % period)]; share > 0)
-                    pixels[x] = blend(pixels[x], stroke, share);
-        }
+        stroke(QRect(left, top, right - left, bottom - top), 1, upper_, theme_.hatch.rgb()); // over what is there: a rank may stand in a receipt while it idles
+    }
+}
+
+void LaneCanvas::hatchBlocks(const LanePicture& picture)
+{
+    const int top = static_cast<int>(std::lround(picture.top));
+    const int bottom = static_cast<int>(std::lround(picture.top + picture.height));
+    const auto width = static_cast<double>(image_.width());
+    for (const SweepBlock& block : picture.sweep->blocks()) {
+        if (!LaneStyle::hatched(block.colour)) continue;
+        const int left = static_cast<int>(std::lround(std::max(0.0, block.left)));
+        const int right = static_cast<int>(std::lround(std::min(width, blockRight(block, ratio_))));
+        // The strokes move with their block, whose left may be far out of sight.
+        const int phase = static_cast<int>(std::lround(std::fmod(block.left, hatchPeriod(ratio_))));
+        stroke(QRect(left, top, right - left, bottom - top), -1, top - phase, picture.style->stroke(block.colour));
     }
 }
 
@@ -268,7 +292,8 @@ void LaneCanvas::paint(const LanePicture& picture)
     fillGround(top);
     for (int y = top; y < bottom; ++y) std::memcpy(line(y), row_.data(), row_.size() * sizeof(QRgb));
     filled_ = bottom;
-    hatch(picture);
+    hatchBlocks(picture);
+    hatchBubbles(picture);
     if (!picture.sub) {
         roundCorners(picture, ground);
         labelBubbles(picture, ground);

@@ -11,6 +11,7 @@
 
 #include <QFont>
 #include <QImage>
+#include <QRect>
 
 #include <vector>
 
@@ -39,7 +40,10 @@ private:
     const Corner& corner(double radius);
     static void compose(std::vector<QRgb>& row, const LaneSweep& sweep, const LaneStyle& style, double ratio);
     void roundCorners(const LanePicture& picture, QRgb ground);
-    void hatch(const LanePicture& picture);
+    // Slanted strokes: they lie where x + slant * y is about a multiple of the period.
+    void stroke(const QRect& area, int slant, int phase, QRgb colour);
+    void hatchBubbles(const LanePicture& picture);
+    void hatchBlocks(const LanePicture& picture);
     void label(const LanePicture& picture);
     void labelBubbles(const LanePicture& picture, QRgb ground);
     void outlineGhost(const LanePicture& picture);

@@ -11,7 +11,7 @@ using traces::LaneId;
 using traces::LaneKind;
 using traces::Rank;
 
-// Lanes of one source by rank; compute lanes first, then transfers, then streams.
+// Lanes of one source by rank; compute lanes first, then transfers, streams, copies and collectives.
 std::map<Rank, std::vector<LaneId>> lanesByRank(const traces::Trace& trace)
 {
     std::map<Rank, std::vector<LaneId>> ranks;
@@ -62,9 +62,10 @@ LaneLayout::LaneLayout(const TimelineScene& scene, const LayoutOptions& options,
                     row.lane = lanes[i];
                     row.laneKind = kind;
                     row.y = i == 0 ? y : y + 2;
-                    row.height = kind == LaneKind::Compute  ? computeHeight
-                                 : kind == LaneKind::Stream ? options.streamHeight
-                                                            : options.transferHeight;
+                    row.height = kind == LaneKind::Compute    ? computeHeight
+                                 : kind == LaneKind::Stream   ? options.streamHeight
+                                 : kind == LaneKind::Transfer ? options.transferHeight
+                                                              : options.asideHeight;
                     rows_.push_back(row);
                     y = row.bottom();
                 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Which row lies where. Rows are stacked from 0 down: per source a header (where there are several), per rank its compute
-// lane and, unless folded, thin lanes of transfers and streams. Pure: no painting, no widget.
+// lane and, unless folded, thin lanes of transfers, streams, copies and collectives. Pure: no painting, no widget.
 //
 //   LaneLayout layout(scene, {.fitHeight = 600});
 //   for (const Row& row : layout.rows()) paint(row, top + row.y - scroll);
@@ -52,6 +52,7 @@ struct LayoutOptions {
     double mostCompute = 76;
     double transferHeight = 9;
     double streamHeight = 18;
+    double asideHeight = 14;   // copies and collectives: high enough for a name
     double headerHeight = 26;
     double rankSpacing = 6;    // between ranks
     double sourceSpacing = 10; // between sources

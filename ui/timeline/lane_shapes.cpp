@@ -100,6 +100,9 @@ void LaneShapes::block(const SweepBlock& block, const LanePicture& picture, cons
     painter_.setPen(Qt::NoPen);
     painter_.setBrush(colour);
     painter_.drawRoundedRect(box, radius, radius);
+    if (!LaneStyle::hatched(block.colour)) return;
+    painter_.setPen(QPen(QColor(picture.style->stroke(block.colour)), kHatchPen, Qt::SolidLine, Qt::FlatCap));
+    for (const QLineF& line : hatchOf(box.adjusted(0.5, 0.5, -0.5, -0.5), Slant::Falling)) painter_.drawLine(line);
 }
 
 void LaneShapes::labelBlock(const SweepBlock& block, const LanePicture& picture, const QRectF& row)

@@ -17,6 +17,7 @@ LaneStyle::LaneStyle(const Theme& theme, const traces::TraceInfo& info)
         const QColor colour = theme.block(static_cast<traces::PaintClass>(i / kShades), i % kShades);
         colours_[static_cast<std::size_t>(i)] = colour.rgb();
         inks_[static_cast<std::size_t>(i)] = theme.ink(colour).rgb();
+        strokes_[static_cast<std::size_t>(i)] = theme.stroke(colour).rgb();
     }
     // Chunks of a rank are counted in the order of its stages. Looked up, not indexed: a file may hold any number as a rank.
     std::map<traces::Rank, int> stagesOfRank;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What the blocks of one source look like: a colour per kind of action and chunk, and what is written on them.
+// What the blocks of one source look like: a colour per kind of action and chunk, strokes across some, and what is written on them.
 #pragma once
 
 #include "ui/theme/theme.h"
@@ -33,12 +33,16 @@ public:
     [[nodiscard]] static int colourIndex(traces::PaintClass paint) { return static_cast<int>(paint) * kShades; }
     [[nodiscard]] QRgb colour(int index) const { return colours_[static_cast<std::size_t>(index)]; }
     [[nodiscard]] QRgb ink(int index) const { return inks_[static_cast<std::size_t>(index)]; }
+    // Blocks of this colour have strokes across them, of stroke().
+    [[nodiscard]] static bool hatched(int index) { return isHatched(static_cast<traces::PaintClass>(index / kShades)); }
+    [[nodiscard]] QRgb stroke(int index) const { return strokes_[static_cast<std::size_t>(index)]; }
 
 private:
     [[nodiscard]] int chunkOf(const traces::Action& action) const;
 
     std::array<QRgb, kColours> colours_{};
     std::array<QRgb, kColours> inks_{};
+    std::array<QRgb, kColours> strokes_{};
     std::vector<int> chunkOfStage_;
 };
 

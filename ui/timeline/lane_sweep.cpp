@@ -95,13 +95,18 @@ void LaneSweep::clear(int columns)
 
 void LaneSweep::setColours(const Lane& lane, const LaneStyle& style)
 {
-    const traces::Occupancy busy = lane.busy();
     classes_.clear();
     for (std::size_t c = 0; c < whole_.size(); ++c) {
-        if (busy[c] > 0) classes_.push_back(c);
+        if (lane.has(static_cast<PaintClass>(c))) classes_.push_back(c);
         const QRgb colour = style.colour(LaneStyle::colourIndex(static_cast<PaintClass>(c)));
         whole_[c] = {static_cast<float>(qRed(colour)), static_cast<float>(qGreen(colour)), static_cast<float>(qBlue(colour)), 1};
     }
+    const traces::Occupancy busy = lane.busy();
+    sums_.clear();
+    for (std::size_t sum = 0; sum < summed_.size(); ++sum)
+        if (busy[sum] > 0) sums_.push_back(sum);
+    // Of those that share a sum, the first that the lane has gives the colour: a lane of copies looks like copies.
+    for (auto c = classes_.rbegin(); c != classes_.rend(); ++c) summed_[traces::summedWith(static_cast<PaintClass>(*c))] = whole_[*c];
 }
 
 TimeNs LaneSweep::sumBlocks(const Lane& lane, const Scale& scale, std::size_t slice, std::size_t column)
@@ -112,9 +117,9 @@ TimeNs LaneSweep::sumBlocks(const Lane& lane, const Scale& scale, std::size_t sl
     const std::size_t blocks = lane.blockCount();
     TimeNs reached = lane.begin(slice);
     // Sums from the lane's start; a double holds them to the nanosecond up to 104 days.
-    std::array<double, traces::kPaintClassCount> before{};
+    std::array<double, traces::kSummedClassCount> before{};
     const traces::Occupancy exact = lane.occupancyUntil(reached, slice);
-    for (const std::size_t c : classes_) before[c] = static_cast<double>(exact[c]);
+    for (const std::size_t c : sums_) before[c] = static_cast<double>(exact[c]);
 
     // Reading the index costs more than the sums, as one block is far from the next in memory: of blocks shorter than a
     // column, only every second, fourth, ... is looked at. They begin at multiples of that, so that they join each other.
@@ -146,10 +151,10 @@ TimeNs LaneSweep::sumBlocks(const Lane& lane, const Scale& scale, std::size_t sl
         const traces::Occupancy& high = lane.busyBefore(block + stride);
         const double share = static_cast<double>(until - from) / static_cast<double>(length);
         SweepColumn sum;
-        for (const std::size_t c : classes_) {
+        for (const std::size_t c : sums_) {
             const double after = static_cast<double>(low[c]) + static_cast<double>(high[c] - low[c]) * share;
             if (after <= before[c]) continue;
-            tint(sum, whole_[c], static_cast<float>((after - before[c]) * scale.columnsPerNs));
+            tint(sum, summed_[c], static_cast<float>((after - before[c]) * scale.columnsPerNs));
             before[c] = after;
         }
         tint(columns_[column], sum, 1);

@@ -61,6 +61,8 @@ private:
     std::vector<SweepBlock> blocks_;
     std::array<SweepColumn, traces::kPaintClassCount> whole_{}; // a column full of one class
     std::vector<std::size_t> classes_;                          // that the lane has
+    std::vector<std::size_t> sums_;                             // of the lane's index, that are not 0
+    std::array<SweepColumn, traces::kSummedClassCount> summed_{}; // a column full of one sum
 };
 
 } // namespace stagecraft::ui

@@ -13,11 +13,13 @@ class QPainter;
 
 namespace stagecraft::ui {
 
-// In one line from the left of `box`; entries that have no room are left out.
+// In as many lines as `box` holds, from its left; entries that have no room are left out.
 struct LegendOptions {
     bool criticalPath = false; // it is drawn
 };
 void paintLegend(QPainter& painter, const TimelineScene& scene, const QRectF& box, const Theme& theme, const QFont& font,
                  const LegendOptions& options = {});
+// Of a box of this width that holds all entries.
+double legendHeight(const TimelineScene& scene, double width, const QFont& font, const LegendOptions& options = {});
 
 } // namespace stagecraft::ui

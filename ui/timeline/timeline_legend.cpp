@@ -5,6 +5,8 @@
 
 #include <QPainter>
 
+#include <cmath>
+
 namespace stagecraft::ui {
 
 TimelineLegend::TimelineLegend(const TimelineScene& scene, QWidget* parent)
@@ -13,8 +15,8 @@ TimelineLegend::TimelineLegend(const TimelineScene& scene, QWidget* parent)
     setAttribute(Qt::WA_OpaquePaintEvent);
     setAccessibleName(tr("Colours of the timeline"));
     setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
-    connect(&scene_, &TimelineScene::sourcesChanged, this, qOverload<>(&QWidget::update));
-    connect(&scene_, &TimelineScene::dataChanged, this, qOverload<>(&QWidget::update));
+    connect(&scene_, &TimelineScene::sourcesChanged, this, &TimelineLegend::refresh);
+    connect(&scene_, &TimelineScene::dataChanged, this, &TimelineLegend::refresh);
 }
 
 void TimelineLegend::setTheme(const Theme& theme)
@@ -26,23 +28,36 @@ void TimelineLegend::setTheme(const Theme& theme)
 void TimelineLegend::setLeftMargin(double left)
 {
     left_ = left;
-    update();
+    refresh();
 }
 
 void TimelineLegend::setCriticalPath(bool shown)
 {
     criticalPath_ = shown;
-    update();
+    refresh();
 }
 
-QSize TimelineLegend::sizeHint() const { return {300, fontMetrics().height() + 6}; }
+QRectF TimelineLegend::box() const { return QRectF(rect()).adjusted(left_, 0, -4, 0); }
+
+QSize TimelineLegend::sizeHint() const
+{
+    return {300, static_cast<int>(std::ceil(legendHeight(scene_, box().width(), font(), {.criticalPath = criticalPath_})))};
+}
+
+void TimelineLegend::resizeEvent(QResizeEvent*) { refresh(); }
+
+void TimelineLegend::refresh()
+{
+    update();
+    if (sizeHint().height() != height()) updateGeometry();
+}
 
 void TimelineLegend::paintEvent(QPaintEvent*)
 {
     QPainter painter(this);
     painter.setRenderHint(QPainter::Antialiasing);
     painter.fillRect(rect(), theme_.base);
-    if (!scene_.empty()) paintLegend(painter, scene_, QRectF(rect()).adjusted(left_, 0, -4, 0), theme_, font(), {.criticalPath = criticalPath_});
+    if (!scene_.empty()) paintLegend(painter, scene_, box(), theme_, font(), {.criticalPath = criticalPath_});
 }
 
 } // namespace stagecraft::ui

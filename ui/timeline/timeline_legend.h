@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The legend of the timeline's colours, as a line under it.
+// The legend of the timeline's colours, above it: a line, or several where the window is narrow.
 #pragma once
 
 #include "ui/theme/theme.h"
@@ -19,12 +19,16 @@ public:
     void setTheme(const Theme& theme);
     void setLeftMargin(double left); // TimelineWidget's headerWidth()
     void setCriticalPath(bool shown);
-    QSize sizeHint() const override;
+    QSize sizeHint() const override; // as high as the entries need at this width
 
 protected:
     void paintEvent(QPaintEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
 
 private:
+    [[nodiscard]] QRectF box() const; // that the entries lie in
+    void refresh();
+
     const TimelineScene& scene_;
     Theme theme_;
     double left_ = 0;

@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
+#include <string>
 
 namespace stagecraft::ui {
 namespace {
@@ -118,6 +120,39 @@ TEST_P(EveryTheme, KeepsKindsOfActionsApartForColourBlindEyes)
             for (std::size_t b = a + 1; b < kinds.size(); ++b)
                 EXPECT_GE(difference(theme_.block(kinds[a], 0), theme_.block(kinds[b], 0), *eye), 14)
                     << name << ": " << paintClassName(kinds[a]) << " and " << paintClassName(kinds[b]);
+}
+
+TEST_P(EveryTheme, KeepsCopiesAndCollectivesApartFromAllElse)
+{
+    for (const Matrix* eye : {&kNormal, &kProtanopia, &kDeuteranopia, &kTritanopia})
+        for (const PaintClass paint : {PaintClass::Copy, PaintClass::Collective})
+            for (const PaintClass other : kPaintClassOrder) {
+                if (other == paint) continue;
+                EXPECT_GE(difference(theme_.block(paint, 0), theme_.block(other, 0), *eye), 14)
+                    << paintClassName(paint) << " and " << paintClassName(other);
+            }
+}
+
+// Its hue is that of a pale forward, near which a shade of a chunk, a transfer and a pair come for some eyes.
+TEST_P(EveryTheme, TellsARecomputationByItsStrokes)
+{
+    for (const PaintClass paint : kPaintClassOrder) EXPECT_EQ(isHatched(paint), paint == PaintClass::Recompute) << paintClassName(paint);
+    for (const Matrix* eye : {&kNormal, &kProtanopia, &kDeuteranopia, &kTritanopia})
+        EXPECT_GE(difference(theme_.block(PaintClass::Recompute, 0), theme_.block(PaintClass::Forward, 0), *eye), 14);
+    for (int chunk = 0; chunk < 4; ++chunk) {
+        const QColor block = theme_.block(PaintClass::Recompute, chunk);
+        EXPECT_GE(contrastRatio(theme_.stroke(block), block), 1.35) << chunk;
+        EXPECT_GE(contrastRatio(theme_.stroke(block), theme_.ink(block)), 4.5) << chunk;
+    }
+}
+
+TEST(PaintClassOrder, HasEachClassOnce)
+{
+    std::set<PaintClass> seen(kPaintClassOrder.begin(), kPaintClassOrder.end());
+    EXPECT_EQ(seen.size(), traces::kPaintClassCount);
+    std::set<std::string> names;
+    for (const PaintClass paint : seen) names.insert(paintClassName(paint));
+    EXPECT_EQ(names.size(), traces::kPaintClassCount);
 }
 
 TEST_P(EveryTheme, ShadesNeighbouringChunksDifferently)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/ui/support/traces.h"
+#include "ui/timeline/header_painter.h"
 #include "ui/timeline/lane_layout.h"
 
 #include <gtest/gtest.h>
@@ -57,6 +58,22 @@ TEST_F(Layout, FoldsThinLanesAway)
     EXPECT_TRUE(layout.groups()[0].foldable);
     EXPECT_TRUE(layout.groups()[0].folded);
     EXPECT_FALSE(layout.groups()[1].foldable); // rank 1 has no thin lanes
+}
+
+TEST_F(Layout, LeavesRoomForTheNamesOfCopiesAndCollectives)
+{
+    auto trace = twoRanks();
+    const LaneId copies = trace->addLane({.rank = Rank{0}, .kind = traces::LaneKind::Copy, .depth = 0, .name = "rank 0 offloads"});
+    const LaneId sums = trace->addLane({.rank = Rank{0}, .kind = traces::LaneKind::Collective, .depth = 0, .name = "rank 0 collectives"});
+    scene_.setSources({{trace}});
+    const LayoutOptions options;
+    const LaneLayout layout(scene_, options);
+    for (const LaneId lane : {copies, sums}) EXPECT_EQ(layout.rowOf(0, lane)->height, options.asideHeight);
+    EXPECT_GT(options.asideHeight, options.transferHeight);
+    EXPECT_EQ(rowName(trace->lane(copies).info()), "offloads");
+    EXPECT_EQ(rowName(trace->lane(sums).info()), "collectives");
+    EXPECT_EQ(rowName({.rank = Rank{1}, .kind = traces::LaneKind::Compute, .depth = 1, .name = "rank 1 (2)"}), "Rank 1 (2)");
+    EXPECT_EQ(rowName({.rank = Rank{1}, .kind = traces::LaneKind::Stream, .depth = 0, .name = "rank 12"}), "rank 12");
 }
 
 TEST_F(Layout, FillsTheHeightWithinBounds)

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 namespace stagecraft::ui {
 namespace {
 
@@ -20,6 +22,23 @@ TEST(LaneStyle, ShadesByTheChunkOfTheRank)
     EXPECT_EQ(colour(2), theme.block(PaintClass::Forward, 1).rgb());
     EXPECT_EQ(colour(3), colour(2));
     EXPECT_EQ(colour(17), colour(0)); // a stage that the trace does not tell of
+}
+
+TEST(LaneStyle, TellsRecomputationsCopiesAndCollectivesApart)
+{
+    const Theme theme = Theme::of(ThemeKind::Light);
+    const LaneStyle style(theme, {});
+    const auto index = [&](ActionKind kind) { return style.colourIndex(makeAction(kind, Stage{0}, MicroBatch{0})); };
+    EXPECT_EQ(style.colour(index(ActionKind::Recompute)), theme.block(PaintClass::Recompute, 0).rgb());
+    EXPECT_TRUE(LaneStyle::hatched(index(ActionKind::Recompute)));
+    EXPECT_EQ(style.stroke(index(ActionKind::Recompute)), theme.stroke(theme.block(PaintClass::Recompute, 0)).rgb());
+    for (const ActionKind kind : {ActionKind::Forward, ActionKind::Offload, ActionKind::AllReduce}) EXPECT_FALSE(LaneStyle::hatched(index(kind)));
+    EXPECT_EQ(index(ActionKind::Offload), index(ActionKind::Reload));
+    EXPECT_EQ(index(ActionKind::Unshard), index(ActionKind::ReduceGrad));
+    EXPECT_EQ(index(ActionKind::Unshard), index(ActionKind::AllReduce));
+    const std::set<int> kinds{index(ActionKind::Forward),  index(ActionKind::Recompute), index(ActionKind::SendForward),
+                              index(ActionKind::Offload),  index(ActionKind::AllReduce), index(ActionKind::Optimizer)};
+    EXPECT_EQ(kinds.size(), 6U);
 }
 
 TEST(LaneStyle, ShadesWhateverRanksAFileNames)

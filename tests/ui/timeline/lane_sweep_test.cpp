@@ -146,6 +146,27 @@ TEST(LaneSweep, MixesTheColoursOfAColumn)
     }
 }
 
+// The index counts copies with transfers: a lane of copies alone has their colour all the same.
+TEST(LaneSweep, GivesALaneOfOneKindItsColourHoweverNarrow)
+{
+    const Theme theme = Theme::of(ThemeKind::Light);
+    for (const auto& [kind, paint] : {std::pair(ActionKind::Offload, PaintClass::Copy), std::pair(ActionKind::ReduceGrad, PaintClass::Collective),
+                                      std::pair(ActionKind::Recompute, PaintClass::Recompute)}) {
+        Lane lane({.rank = Rank{0}, .kind = LaneKind::Copy, .depth = 0, .name = {}});
+        for (TimeNs t = 0; t < 4'000'000; t += 100)
+            lane.append({.begin = t, .end = t + 100, .action = makeAction(kind, Stage{0}, MicroBatch{0}), .step = {}, .text = {}});
+        EXPECT_TRUE(lane.has(paint));
+        EXPECT_FALSE(lane.has(PaintClass::Transfer));
+        EXPECT_TRUE(Lane(lane).has(paint)); // a snapshot of a live run
+        LaneSweep sweep;
+        sweep.clear(kColumns);
+        sweep.run(lane, kWhole, {{0, 0, 4e6}, 0, kColumns}, style());
+        const SweepColumn& column = sweep.columns()[kColumns / 2];
+        EXPECT_NEAR(column.red, theme.block(paint, 0).red(), 3);
+        EXPECT_NEAR(column.blue, theme.block(paint, 0).blue(), 3);
+    }
+}
+
 TEST(LaneSweep, ShowsOnlyItsSegment)
 {
     Lane lane({.rank = Rank{0}, .kind = LaneKind::Compute, .depth = 0, .name = {}});

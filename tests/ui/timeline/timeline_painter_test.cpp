@@ -3,6 +3,7 @@
 #include "engine/simulate/simulate.h"
 #include "tests/ui/support/traces.h"
 #include "ui/timeline/lane_picture.h"
+#include "ui/timeline/legend_painter.h"
 #include "ui/timeline/stuck_painter.h"
 #include "ui/timeline/timeline_painter.h"
 
@@ -12,7 +13,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <set>
 #include <utility>
+#include <vector>
 
 namespace stagecraft::ui {
 namespace {
@@ -31,7 +35,7 @@ protected:
     {
         layout_ = LaneLayout(scene_, {.fitHeight = 300});
         view_.area = QRectF(0, 0, painter_.headerWidth() + 1000, painter_.rulerHeight() + 340);
-        view_.range = {0, 0, 10.0 * kMs};
+        view_.range = {0, start_ * kMs, 10.0 * kMs};
         view_.surface = std::get<0>(GetParam());
         view_.deviceRatio = ratio;
         image_ = QImage((view_.area.size() * ratio).toSize(), QImage::Format_RGB32);
@@ -57,6 +61,7 @@ protected:
     TimelineView view_;
     QImage image_;
     double ratio_ = 1;
+    double start_ = 0; // ms at the left
 };
 INSTANTIATE_TEST_SUITE_P(Surfaces, Painting,
                          ::testing::Combine(::testing::Values(Surface::Pixels, Surface::Vector),
@@ -299,6 +304,130 @@ TEST(Bubble, HasItsTextWhereNoBlockIs)
     EXPECT_EQ(free({{.left = 150, .right = 160}, {.left = 200, .right = 400}}), std::pair(100.0, 150.0));
     const auto [left, right] = free({{.left = 50, .right = 350}});
     EXPECT_EQ(right - left, 0);
+}
+
+// A forward, a recomputation and its backward on rank 0, a copy and a collective under them, a pair's second lane on rank 1.
+std::shared_ptr<traces::Trace> withCompany()
+{
+    using namespace traces;
+    auto trace = std::make_shared<Trace>();
+    const auto lane = [&](int rank, LaneKind kind, int depth, const char* name) {
+        return trace->addLane({Rank{rank}, kind, depth, name});
+    };
+    const auto add = [&](LaneId to, int from, int until, ActionKind kind) {
+        trace->append(to, {from * kMs, until * kMs, makeAction(kind, Stage{0}, MicroBatch{0}), Step{0}, {}});
+    };
+    const LaneId work = lane(0, LaneKind::Compute, 0, "rank 0");
+    const LaneId other = lane(1, LaneKind::Compute, 0, "rank 1");
+    const LaneId second = lane(1, LaneKind::Compute, 1, "rank 1 (2)");
+    const LaneId copies = lane(0, LaneKind::Copy, 0, "rank 0 offloads");
+    const LaneId sums = lane(0, LaneKind::Collective, 0, "rank 0 collectives");
+    add(work, 0, 2, ActionKind::Forward);
+    add(work, 2, 4, ActionKind::Recompute);
+    add(work, 4, 9, ActionKind::Backward);
+    add(other, 0, 9, ActionKind::Forward);
+    add(second, 1, 3, ActionKind::Backward);
+    add(copies, 2, 4, ActionKind::Offload);
+    add(sums, 4, 9, ActionKind::ReduceGrad);
+    trace->addStep({.step = Step{0}, .span = {0, 9 * kMs}, .loss = {}});
+    return trace;
+}
+
+TEST_P(Painting, HatchesRecomputationsAndNoForwards)
+{
+    scene_.setSources({{withCompany()}});
+    paint();
+    const QColor recompute = block(PaintClass::Recompute);
+    int plain = 0;
+    int stroked = 0;
+    for (double ms = 2.1; ms < 2.9; ms += 0.01) {
+        const QColor pixel = at(ms, 0, LaneId{0}, 0.15);
+        plain += pixel == recompute;
+        stroked += pixel != recompute;
+        EXPECT_EQ(at(ms - 2, 0, LaneId{0}, 0.15), block(PaintClass::Forward));
+    }
+    EXPECT_GT(plain, 20);
+    EXPECT_GT(stroked, 8); // where lines are not smoothed a stroke is a pixel of seven
+    EXPECT_EQ(at(2.2, 0, LaneId{3}, 0.2), block(PaintClass::Copy));
+    EXPECT_EQ(at(4.5, 0, LaneId{4}, 0.2), block(PaintClass::Collective));
+}
+
+TEST_P(Painting, KeepsTheStrokesOnABlockThatMoves)
+{
+    scene_.setSources({{withCompany()}});
+    const auto strokes = [&](double from) {
+        paint();
+        std::vector<QRgb> seen;
+        for (double ms = from; ms < from + 0.5; ms += 0.01) seen.push_back(at(ms, 0, LaneId{0}, 0.15).rgb());
+        return seen;
+    };
+    const auto before = strokes(2.205);
+    start_ = 0.03; // 3 pixels to the left
+    EXPECT_EQ(strokes(2.175), before);
+}
+
+TEST_P(Painting, NamesTheLanesBelowARanksFirst)
+{
+    scene_.setSources({{withCompany()}});
+    const auto inkBeside = [&](LaneId lane) {
+        const Row* row = layout_.rowOf(0, lane);
+        const double top = painter_.lanesRect(view_.area).top() + row->y;
+        int found = 0;
+        for (int y = static_cast<int>(top) + 1; y < top + row->height - 1; ++y)
+            for (int x = 20; x < painter_.headerWidth() - 4; ++x) found += image_.pixelColor(x, y) != theme_.base;
+        return found;
+    };
+    paint();
+    for (const LaneId lane : {LaneId{2}, LaneId{3}, LaneId{4}}) EXPECT_GT(inkBeside(lane), 20) << lane.value;
+    scene_.setSources({{twoRanks()}});
+    paint();
+    EXPECT_EQ(inkBeside(LaneId{2}), 0) << "a lane of transfers is too thin";
+}
+
+TEST_P(Painting, TellsInTheLegendWhatTheTraceHas)
+{
+    const auto drawn = [&] {
+        QImage image(1400, 30, QImage::Format_RGB32);
+        image.fill(theme_.base);
+        QPainter painter(&image);
+        paintLegend(painter, scene_, QRectF(4, 0, 1390, 30), theme_, QApplication::font());
+        painter.end();
+        std::set<QRgb> colours;
+        for (int x = 0; x < image.width(); ++x)
+            for (int y = 8; y < 22; ++y) colours.insert(image.pixel(x, y));
+        return colours;
+    };
+    const std::array<PaintClass, 3> company{PaintClass::Recompute, PaintClass::Copy, PaintClass::Collective};
+    scene_.setSources({{withCompany()}});
+    const std::set<QRgb> with = drawn();
+    for (const PaintClass paint : company) EXPECT_TRUE(with.contains(block(paint).rgb())) << paintClassName(paint);
+    EXPECT_TRUE(with.contains(block(PaintClass::Forward).rgb()));
+    EXPECT_FALSE(with.contains(block(PaintClass::Transfer).rgb()));
+    EXPECT_FALSE(with.contains(block(PaintClass::Optimizer).rgb()));
+    scene_.setSources({{twoRanks()}});
+    const std::set<QRgb> without = drawn();
+    for (const PaintClass paint : company) EXPECT_FALSE(without.contains(block(paint).rgb())) << paintClassName(paint);
+    EXPECT_TRUE(without.contains(block(PaintClass::Transfer).rgb()));
+}
+
+TEST_P(Painting, BreaksTheLegendWhereItIsNarrow)
+{
+    scene_.setSources({{withCompany()}});
+    const QFont font = QApplication::font();
+    const double one = legendHeight(scene_, 1400, font);
+    const double several = legendHeight(scene_, 260, font);
+    EXPECT_GE(several, 2 * one);
+    QImage image(270, static_cast<int>(several), QImage::Format_RGB32);
+    image.fill(theme_.base);
+    QPainter painter(&image);
+    paintLegend(painter, scene_, QRectF(4, 0, 260, several), theme_, font);
+    painter.end();
+    std::set<QRgb> colours;
+    for (int x = 0; x < image.width(); ++x)
+        for (int y = 0; y < image.height(); ++y) colours.insert(image.pixel(x, y));
+    for (const PaintClass paint : {PaintClass::Forward, PaintClass::Recompute, PaintClass::Backward, PaintClass::Copy, PaintClass::Collective})
+        EXPECT_TRUE(colours.contains(block(paint).rgb())) << paintClassName(paint);
+    EXPECT_TRUE(colours.contains(theme_.lane.rgb())) << "idle comes last";
 }
 
 TEST_P(Painting, FollowsTheScrollPosition)
