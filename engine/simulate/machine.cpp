@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
 
 namespace stagecraft::engine {
@@ -44,7 +45,9 @@ Machine::Machine(const Schedule& schedule, const CostTable& costs)
       occupies_(shape_.communicates && costs.machine.transfers == TransferPlace::Ranks), links_(costs, schedule.ranks),
       recording_(schedule, costs), ranks_(schedule.order.size()), weights_((schedule.twoDirections() ? 2 : 1) * costs.stages.size())
 {
-    const bool channels = costs.machine.send == SendMode::Channel;
+    const MachineModel& model = costs.machine;
+    ordered_ = model.send != SendMode::Buffered || model.transfers != TransferPlace::Nothing || model.sharedLinks || model.barrier;
+    const bool channels = model.send == SendMode::Channel;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
         for (const Action& action : schedule.order[r]) {
             if (channels && sends(action.kind())) channels_[{Rank{r}, messageOf(handedOver(action.work))->to}].messages.push_back(handedOver(action.work));
@@ -66,8 +69,9 @@ bool Machine::run(int steps, const std::stop_token& stop)
     made_.front().resize(2 * shape_.factSlots);
     for (std::size_t r = 0; r < ranks_.size(); ++r) advance(r, ranks_[r].clock);
     while (!running_.empty() && !stop.stop_requested()) {
-        const std::size_t r = running_.top().rank;
-        running_.pop();
+        if (ordered_) std::pop_heap(running_.begin(), running_.end(), std::greater<>());
+        const std::size_t r = running_.back().rank;
+        running_.pop_back();
         complete(r);
     }
     return std::all_of(ranks_.begin(), ranks_.end(), [&](const RankState& rank) { return rank.step == steps_; });
@@ -132,7 +136,8 @@ void Machine::occupy(std::size_t r, TimeNs begin, TimeNs end)
     ranks_[r].running = true;
     ranks_[r].began = begin;
     ranks_[r].clock = end;
-    running_.push({end, r});
+    running_.push_back({end, r});
+    if (ordered_) std::push_heap(running_.begin(), running_.end(), std::greater<>());
 }
 
 // Moves `begin` behind everything that the work waits for; notes what is not known yet.

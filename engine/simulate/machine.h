@@ -23,10 +23,8 @@
 #include "engine/simulate/links.h"
 #include "engine/simulate/recording.h"
 
-#include <functional>
 #include <map>
 #include <optional>
-#include <queue>
 #include <stop_token>
 
 namespace stagecraft::engine {
@@ -186,7 +184,10 @@ private:
     std::vector<bool> recomputed_; // by slot of ForwardDone; empty where nothing is
     std::vector<RankState> ranks_;
     std::vector<Weights> weights_;
-    std::priority_queue<Completion, std::vector<Completion>, std::greater<>> running_;
+    // What runs. A heap by time where ranks share something that serves whoever comes first; else the last one goes first, so that a
+    // rank goes on as far as it can: what comes out is the same, and its columns stay in the nearest cache.
+    bool ordered_ = false;
+    std::vector<Completion> running_;
 };
 
 } // namespace stagecraft::engine
