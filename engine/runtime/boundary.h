@@ -6,6 +6,7 @@
 //   if (const std::optional<BoxAddress> box = inputBox(work, stages)) input = handoff.take(*box);
 #pragma once
 
+#include "engine/schedule/handoff.h"
 #include "engine/transport/local_handoff.h"
 #include "traces/base/action.h"
 
@@ -13,10 +14,7 @@
 
 namespace stagecraft::runtime {
 
-constexpr bool isBackward(traces::ActionKind kind)
-{
-    return kind == traces::ActionKind::Backward || kind == traces::ActionKind::InputGrad;
-}
+using engine::isBackward;
 
 constexpr std::optional<BoxAddress> inputBox(const traces::Work& work, int stages)
 {

@@ -154,6 +154,16 @@ Tensor forward(const engine::Head&, const Weights& w, const Tensor& x, SlicePass
 
 } // namespace
 
+void setParameters(std::vector<LayerModule>& layers, const std::vector<Tensor>& parameters)
+{
+    auto next = parameters.begin();
+    for (LayerModule& layer : layers) {
+        const auto end = next + static_cast<std::ptrdiff_t>(layer.parameters().size());
+        layer.setParameters({next, end});
+        next = end;
+    }
+}
+
 std::uint64_t mixedSeed(std::uint64_t seed, std::uint64_t place)
 {
     return engine::mixed(seed + place * engine::kSplitMixStep);

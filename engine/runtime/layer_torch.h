@@ -52,6 +52,9 @@ private:
     std::vector<at::Tensor> parameters_; // leaves that require gradients; their order is the layer's own, see the .cpp
 };
 
+// The parameters of the layers, one after the other, become these.
+void setParameters(std::vector<LayerModule>& layers, const std::vector<at::Tensor>& parameters);
+
 // Mixes seed and place to a generator's seed (splitmix64): neighbours must not give related streams.
 std::uint64_t mixedSeed(std::uint64_t seed, std::uint64_t place);
 

@@ -31,13 +31,12 @@ Pipeline::Pipeline(const Spec& spec, const Preparation& preparation) : run_(spec
         }
     }
     preparation.goOn();
-    giveData(spec.plan);
+    giveData(spec.plan, lengths);
 }
 
 // The micro-batches that go up are the last ones of the batch.
-void Pipeline::giveData(const engine::Plan& plan)
+void Pipeline::giveData(const engine::Plan& plan, const std::vector<int>& lengths)
 {
-    const std::vector<int> lengths = sliceLengths(plan);
     const int slices = schedule_.slices;
     for (const Flow flow : schedule_.flows()) {
         const auto first = static_cast<std::ptrdiff_t>(flow == Flow::Up ? schedule_.units(Flow::Down) / slices : 0);

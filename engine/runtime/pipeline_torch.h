@@ -50,7 +50,7 @@ private:
     [[nodiscard]] const InjectedFault* faultOf(const traces::Work& work, traces::Step step) const;
     [[nodiscard]] std::size_t stageCount() const { return schedule_.stageToRank.size(); }
     [[nodiscard]] MemoryLedger& ledgerOf(const Place& place) { return ledger(schedule_.rankOf(place.flow, place.stage)); }
-    void giveData(const engine::Plan& plan);
+    void giveData(const engine::Plan& plan, const std::vector<int>& lengths); // of slices; empty: sequences are whole
 
     const engine::RunSpec& run_;
     const engine::Schedule& schedule_;

@@ -63,13 +63,8 @@ void Reenactment::take(int microbatch, double rate)
     const auto i = static_cast<std::size_t>(microbatch);
     Tensor x = inputs_[i];
     for (StageState& stage : stages_) {
-        auto weight = stage.versions[static_cast<std::size_t>(stage.duties.version[i])].begin();
-        for (LayerModule& layer : stage.layers) {
-            const auto end = weight + static_cast<std::ptrdiff_t>(layer.parameters().size());
-            layer.setParameters({weight, end});
-            weight = end;
-            x = layer.forward(x);
-        }
+        setParameters(stage.layers, stage.versions[static_cast<std::size_t>(stage.duties.version[i])]);
+        for (const LayerModule& layer : stage.layers) x = layer.forward(x);
     }
     shareOfLoss(plan_.model.loss, x, targets_[i], stages_.front().duties.group[i]).backward();
     for (StageState& stage : stages_) {

@@ -24,6 +24,18 @@ std::string hostName()
     return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
+// "the gradient check failed in step 3: parameter 1 of stage 0 ...": what failed, and what of the parameter was compared.
+FailureMessage parameterFailure(const GradientDifference& found, std::string_view what, std::string_view compared)
+{
+    FailureMessage failure;
+    failure.text = fmt::format("the {} step {}: parameter {} of stage {} is off by {:.3g} where its largest {} is {:.3g}. This run is not to "
+                               "be trusted: please report its plan.",
+                               what, found.step.value, found.parameter, found.stage, found.difference, compared, found.scale);
+    failure.stage = found.stage;
+    failure.step = found.step.value;
+    return failure;
+}
+
 } // namespace
 
 TraceInfo openingInfo(const RunnablePlan& runnable)
@@ -106,26 +118,8 @@ FailureMessage outputFailure(const OutputDifference& found)
     return failure;
 }
 
-FailureMessage weightFailure(const GradientDifference& found)
-{
-    FailureMessage failure;
-    failure.text = fmt::format("the check of the weights failed after step {}: parameter {} of stage {} is off by {:.3g} where its largest "
-                               "value is {:.3g}. This run is not to be trusted: please report its plan.",
-                               found.step.value, found.parameter, found.stage, found.difference, found.scale);
-    failure.stage = found.stage;
-    failure.step = found.step.value;
-    return failure;
-}
+FailureMessage weightFailure(const GradientDifference& found) { return parameterFailure(found, "check of the weights failed after", "value"); }
 
-FailureMessage gradientFailure(const GradientDifference& found)
-{
-    FailureMessage failure;
-    failure.text = fmt::format("the gradient check failed in step {}: parameter {} of stage {} is off by {:.3g} where its "
-                               "largest gradient is {:.3g}. This run is not to be trusted: please report its plan.",
-                               found.step.value, found.parameter, found.stage, found.difference, found.scale);
-    failure.stage = found.stage;
-    failure.step = found.step.value;
-    return failure;
-}
+FailureMessage gradientFailure(const GradientDifference& found) { return parameterFailure(found, "gradient check failed in", "gradient"); }
 
 } // namespace stagecraft::runtime

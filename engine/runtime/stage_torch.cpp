@@ -88,23 +88,13 @@ Tensor StageModule::run(int unit, InFlight& kept)
     return {};
 }
 
-void StageModule::useWeights(const std::vector<Tensor>& weights)
-{
-    auto next = weights.begin();
-    for (LayerModule& layer : layers_) {
-        const auto end = next + static_cast<std::ptrdiff_t>(layer.parameters().size());
-        layer.setParameters({next, end});
-        next = end;
-    }
-}
-
 Tensor StageModule::forward(int unit, Tensor input)
 {
     InFlight& kept = at(unit);
     kept.input = inputs_.empty() ? std::move(input) : inputs_[static_cast<std::size_t>(unit)];
     if (stash_) {
         kept.weights = stash_->take(unit);
-        useWeights(kept.weights->weights);
+        setParameters(layers_, kept.weights->weights);
     }
     const at::AutoGradMode mode(!duties_.inference && !isRecomputed(unit));
     Tensor output = run(unit, kept);
@@ -120,7 +110,7 @@ Tensor StageModule::forward(int unit, Tensor input)
 void StageModule::recompute(int unit)
 {
     InFlight& kept = at(unit);
-    if (kept.weights) useWeights(kept.weights->weights);
+    if (kept.weights) setParameters(layers_, kept.weights->weights);
     run(unit, kept);
 }
 

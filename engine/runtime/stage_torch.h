@@ -90,7 +90,6 @@ private:
     at::Tensor run(int unit, InFlight& kept);
     at::Tensor runLayers(int unit, InFlight& kept);
     at::Tensor goBack(int unit, InFlight& work, at::Tensor outputGradient);
-    void useWeights(const std::vector<at::Tensor>& weights);
     [[nodiscard]] double lossDivisor(int unit) const;
     void markGradients();
     [[nodiscard]] InFlight& at(int unit) { return inFlight_[static_cast<std::size_t>(unit)]; }

@@ -4,8 +4,6 @@
 namespace stagecraft::engine {
 namespace {
 
-bool isBackward(ActionKind kind) { return kind == ActionKind::Backward || kind == ActionKind::InputGrad; }
-
 std::optional<Handoff> between(const Schedule& schedule, const traces::Work& work, Stage from, Stage to)
 {
     if (from.value < 0 || to.value < 0 || from.value >= schedule.stages() || to.value >= schedule.stages()) return std::nullopt;

@@ -12,6 +12,7 @@
 namespace stagecraft::engine {
 
 constexpr bool sends(ActionKind kind) { return kind == ActionKind::SendForward || kind == ActionKind::SendBackward; }
+constexpr bool isBackward(ActionKind kind) { return kind == ActionKind::Backward || kind == ActionKind::InputGrad; } // gives a gradient
 constexpr bool receives(ActionKind kind) { return kind == ActionKind::RecvForward || kind == ActionKind::RecvBackward; }
 
 // The forward or backward whose outcome a SEND or RECV hands over.

@@ -40,7 +40,8 @@ Work workOf(const Milestone& need)
 
 Machine::Machine(const Schedule& schedule, const CostTable& costs)
     : schedule_(schedule), costs_(costs), shape_(schedule, hasCommunication(schedule)),
-      meets_(shape_.communicates && costs.machine.send == SendMode::Rendezvous), handsBytes_(std::any_of(costs.stages.begin(), costs.stages.end(), [](const StageCosts& stage) { return stage.outputBytes > 0; })),
+      meets_(shape_.communicates && costs.machine.send == SendMode::Rendezvous),
+      handsBytes_(std::any_of(costs.stages.begin(), costs.stages.end(), [](const StageCosts& stage) { return stage.outputBytes > 0; })),
       inference_(schedule.inference()),
       occupies_(shape_.communicates && costs.machine.transfers == TransferPlace::Ranks), links_(costs, schedule.ranks),
       recording_(schedule, costs), ranks_(schedule.order.size()), weights_((schedule.twoDirections() ? 2 : 1) * costs.stages.size())
