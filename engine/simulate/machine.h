@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Event simulation in the order of time, with all that a machine model says: sends that wait, links that are shared, copies and
-// collectives beside the computing, ranks that differ, several steps one after the other. The plain simulation (timing.h) is for
-// what needs none of this; where both can tell the time, they tell the same.
+// Event simulation, in the order of time where ranks share something, with all that a machine model says: sends that wait, links
+// that are shared, copies and collectives beside the computing, ranks that differ, several steps one after the other. The plain
+// simulation (timing.h) is for what needs none of this; where both can tell the time, they tell the same.
 //
 // What runs where:
 //   F B I W OVERLAP RECOMPUTE OPTIMIZER   occupy their rank
