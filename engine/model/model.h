@@ -69,6 +69,7 @@ struct ModelSpec {
     std::vector<Layer> layers; // expanded: a repeated layer stands here several times
     Loss loss = Loss::MeanSquaredError;
     int microbatchRows = 1;
+    bool tiedEmbeddings = false; // the head's matrix is the embedding's table (Press and Wolf, arXiv 1608.05859)
 
     [[nodiscard]] bool empty() const { return layers.empty(); }
     bool operator==(const ModelSpec&) const = default;
@@ -99,6 +100,15 @@ std::vector<std::int64_t> outputShape(const ModelSpec& model, int rows);
 
 // How many of the layers each stage takes.
 using Partition = std::vector<int>;
+
+// What the stages of a partition are to have as equal as can be.
+enum class PartitionRule : std::uint8_t {
+    Flops,
+    Uniform,    // the number of layers
+    Parameters,
+    Time,       // measured, from the plan's costs
+    Memory,     // weights, optimizer and the activations that the schedule has in flight
+};
 
 // Contiguous, with the largest sum of `weight` over a stage as small as possible; no stage is empty.
 // Linear partition by dynamic programming; among equal solutions later stages get more layers. An error where there are

@@ -10,6 +10,8 @@
 #pragma once
 
 #include "engine/model/model.h"
+#include "engine/plan/data_spec.h"
+#include "engine/plan/run_spec.h"
 #include "engine/schedule/nearest_legal.h"
 #include "engine/schedule/recompute.h"
 #include "engine/schedule/schedule.h"
@@ -40,6 +42,8 @@ struct PipelineSpec {
     Slicing slicing = Slicing::Equal;
     Concatenation concatenation = Concatenation::Direct; // for schedules of units
     double offload = 0; // share of the activations that goes to the host for a while
+    // Of PipeDream: all stages use the version of the weights that the first had when the micro-batch entered (arXiv 1806.03377 sec. 3.3).
+    bool verticalSync = false;
 
     // The parts of a micro-batch that actions are of: slices of its sequences, or its halves.
     [[nodiscard]] int parts() const;
@@ -82,48 +86,13 @@ struct CostSpec {
     bool operator==(const CostSpec&) const = default;
 };
 
-enum class RunMode : std::uint8_t { Threads, Emulated };
-enum class DeviceKind : std::uint8_t { Cpu };
-enum class CheckMode : std::uint8_t { Off, First, All };
-enum class OptimizerKind : std::uint8_t {
-    Sgd,      // w -= rate * gradient
-    Momentum, // SGD with a velocity (Polyak's, as PyTorch has it: v = momentum v + gradient, w -= rate * v)
-    Adam,     // Kingma and Ba, arXiv 1412.6980; betas 0.9 and 0.999, eps 1e-8
-    AdamW,    // Loshchilov and Hutter, arXiv 1711.05101: Adam with a decay of the weights beside it
-};
-// How the learning rate goes over the steps of a run, after the warm-up: as it is, or down to 0 behind the last step.
-enum class RateCourse : std::uint8_t { Constant, Linear, Cosine };
-std::string_view runModeText(RunMode mode);
-std::string_view deviceText(DeviceKind device);
-std::string_view checkModeText(CheckMode check);
-
-struct RunSpec {
-    RunMode mode = RunMode::Threads;
-    DeviceKind device = DeviceKind::Cpu;
-    int steps = 5;
-    CheckMode check = CheckMode::First;
-    OptimizerKind optimizer = OptimizerKind::AdamW;
-    double learningRate = 1e-3;
-    std::uint64_t seed = 1; // weights and data
-    double momentum = 0.9;              // of OptimizerKind::Momentum
-    std::optional<double> weightDecay = {}; // nothing: 0.01 for AdamW, 0 for the others (PyTorch's defaults)
-    RateCourse rateCourse = RateCourse::Constant;
-    int warmupSteps = 0;                // that the rate takes to rise, in even parts (arXiv 1706.02677 sec. 2.2)
-
-    // Of step 0, 1, ...: rate * (step + 1) / (warm-up) while it rises; then with x from 0 to 1 over the steps that are left, linear
-    // rate * (1 - x), cosine rate * (1 + cos(pi x)) / 2 (arXiv 1608.03983).
-    [[nodiscard]] double rateOf(int step) const;
-    // Values that the optimizer keeps for each weight.
-    [[nodiscard]] int optimizerValues() const;
-
-    bool operator==(const RunSpec&) const = default;
-};
-
 struct Plan {
     std::string name;
     std::string description;
     ModelSpec model;     // may be empty: simulate only
-    Partition partition; // layers per stage; empty: balanced by FLOPs
+    Partition partition; // layers per stage; empty: by the rule
+    PartitionRule partitionRule = PartitionRule::Flops;
+    DataSpec data;
     PipelineSpec pipeline;
     CostSpec costs;
     MachineModel machine; // of simulations
