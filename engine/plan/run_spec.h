@@ -62,11 +62,11 @@ struct RunSpec {
     double lossScale = 1;  // of the loss before the backward; gradients are divided by it before they are used
     HandoffKind handoff = HandoffKind::Boxes;
     int handoffDepth = 0;  // tensors that may wait at a boundary before the sender has to; 0: as many as the schedule sends
-    std::vector<double> slowdown; // of each stage: its actions take this many times as long, for studies; empty: 1 each
+    std::vector<double> slowdown = {}; // of each stage: its actions take this many times as long, for studies; empty: 1 each
     ActivationAccount activations = ActivationAccount::Allocator;
-    std::string checkpoint;       // folder that checkpoints go to; empty: none is written
+    std::string checkpoint = {};       // folder that checkpoints go to; empty: none is written
     int checkpointEvery = 0;      // steps; 0: after the last one alone
-    std::string resume;           // checkpoint to go on from; empty: fresh weights
+    std::string resume = {};           // checkpoint to go on from; empty: fresh weights
 
     // Of step 0, 1, ...: rate * (step + 1) / (warm-up) while it rises; then with x from 0 to 1 over the steps that are left, linear
     // rate * (1 - x), cosine rate * (1 + cos(pi x)) / 2 (arXiv 1608.03983).
