@@ -7,7 +7,7 @@
 #pragma once
 
 #include "engine/schedule/handoff.h"
-#include "engine/transport/local_handoff.h"
+#include "engine/transport/handoff.h"
 #include "traces/base/action.h"
 
 #include <optional>

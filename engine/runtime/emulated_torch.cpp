@@ -14,6 +14,7 @@
 #include "engine/runtime/rank_work.h"
 #include "engine/runtime/run_messages.h"
 #include "engine/schedule/milestones.h"
+#include "engine/transport/local_handoff.h"
 #include "traces/analysis/step_times.h"
 
 #include <ATen/Parallel.h>

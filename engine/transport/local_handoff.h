@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hand-off between stages of one process: a box for every boundary tensor of a step, addressed by what it is (an activation goes
-// forward, a gradient backward), receiving stage, micro-batch or slice, and which of two pipelines in opposite directions. Putting is a move and one atomic store; nobody ever waits to put, so no schedule can deadlock
-// here that is legal. Each box is filled once and emptied once a step.
+// The hand-off between threads of one process: putting is a move and one atomic store, taking waits for that one box.
 //
-//   handoff.put({Direction::Forward, Stage{1}, i}, std::move(y), clock);          // sender's thread
-//   std::optional<Arrival<T>> x = handoff.take({Direction::Forward, Stage{1}, i}); // receiver's; none when cancelled
+//   LocalHandoff<at::Tensor> handoff(stages, units, patienceFor(ranks), flows);
 #pragma once
 
-#include "engine/probe/clock.h"
+#include "engine/transport/handoff.h"
 #include "engine/transport/spin_wait.h"
-#include "traces/base/action.h"
 
 #include <atomic>
 #include <cstddef>
@@ -20,24 +16,8 @@
 
 namespace stagecraft::runtime {
 
-enum class Direction : std::uint8_t { Forward, Backward };
-
-struct BoxAddress {
-    Direction direction = Direction::Forward;
-    traces::Stage receiver{};
-    traces::MicroBatch microbatch{};
-    traces::Flow flow = traces::Flow::Single;
-    auto operator<=>(const BoxAddress&) const = default;
-};
-
 template <class Payload>
-struct Arrival {
-    Payload payload{};
-    TimeNs available = 0; // when the receiver could have taken it
-};
-
-template <class Payload>
-class LocalHandoff {
+class LocalHandoff final : public Handoff<Payload> {
 public:
     // `units`: micro-batches, or slices of them, of the direction that has more.
     LocalHandoff(int stages, int units, const Patience& patience, int flows = 1)
@@ -46,8 +26,7 @@ public:
     {
     }
 
-    // Returns the moment from which the receiver has it.
-    TimeNs put(const BoxAddress& address, Payload payload, const Clock& clock)
+    TimeNs put(const BoxAddress& address, Payload payload, const Clock& clock) override
     {
         return put(address, std::move(payload), clock.now());
     }
@@ -61,8 +40,7 @@ public:
         return available;
     }
 
-    // Waits. No value once cancelled.
-    std::optional<Arrival<Payload>> take(const BoxAddress& address)
+    std::optional<Arrival<Payload>> take(const BoxAddress& address) override
     {
         Box& box = at(address);
         if (waitWhile(box.state, kEmpty, patience_) == kCancelled) return std::nullopt;
@@ -73,12 +51,11 @@ public:
         return arrival;
     }
 
-    [[nodiscard]] bool full(const BoxAddress& address) { return at(address).state.load(std::memory_order_acquire) == kFull; }
+    [[nodiscard]] bool full(const BoxAddress& address) override { return at(address).state.load(std::memory_order_acquire) == kFull; }
     // When a full box became available; only the receiver may ask.
     [[nodiscard]] TimeNs available(const BoxAddress& address) { return at(address).arrival.available; }
 
-    // Wakes every receiver; all later take() calls return nothing. What lies in boxes stays until destruction.
-    void cancel()
+    void cancel() override
     {
         for (std::size_t i = 0; i < count_; ++i) {
             boxes_[i].state.store(kCancelled, std::memory_order_release);

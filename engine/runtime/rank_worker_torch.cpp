@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/rank_worker_torch.h"
+
+#include "engine/runtime/boundary.h"
+#include "engine/runtime/pair_helper.h"
+#include "engine/runtime/rank_work.h"
+#include "engine/runtime/run_messages.h"
+#include "engine/schedule/milestones.h"
+
+#include <ATen/Parallel.h>
+#include <c10/core/AutogradState.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+namespace stagecraft::runtime {
+
+using namespace traces;
+
+namespace {
+
+// The backward stays on its thread: elsewhere its allocations would have no owner.
+void settleThread()
+{
+    c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+    at::set_num_threads(1);
+}
+
+class RankWorker {
+public:
+    RankWorker(const Execution& run, const RankLinks& links, Rank rank)
+        : run_(run), links_(links), rank_(rank), list_(rankWork(run.schedule, rank)), ring_(run.recorder.ring(rank)),
+          ledger_(run.pipeline.ledger(rank))
+    {
+        const bool pairs = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return a.kind() == ActionKind::Overlap; });
+        if (pairs) helper_.emplace(&settleThread);
+    }
+
+    void work()
+    {
+        settleThread();
+        for (int step = 0; links_.meeting.meet(rank_, step, end_); ++step) {
+            sampleMemory(run_.clock.now()); // all have let go of the last step
+            if (step == run_.plan.run.steps || !executeStep(Step{step})) return;
+        }
+    }
+
+private:
+    // One of the computing actions, ready to go.
+    struct Task {
+        Work work;
+        Arrival<at::Tensor> input{{}, -1};
+        ActionTimes times{};
+        std::exception_ptr error{};
+    };
+
+    bool executeStep(Step step)
+    {
+        return std::all_of(list_.begin(), list_.end(), [&](const Action& action) {
+            return action.kind() == ActionKind::AllReduce ? sumGradients(action.work, step) : executeAction(action, step);
+        });
+    }
+
+    bool executeAction(const Action& action, Step step)
+    {
+        std::vector<Task> tasks;
+        engine::forEachWork(action, [&](const Work& work) { tasks.push_back({work}); });
+        for (Task& task : tasks)
+            if (!waitForInput(task)) return false;
+        if (!run_.control.enter(rank_)) return false;
+
+        const TimeNs begin = run_.clock.now();
+        ledger_.watchPeak();
+        const BytesByClass before = ledger_.held();
+        if (tasks.size() == 2) helper_->start([&] { perform(tasks.front(), step); }); // the forward of a pair
+        perform(tasks.back(), step);
+        if (tasks.size() == 2) helper_->wait();
+        const BytesByClass after = ledger_.held();
+        for (const Task& task : tasks) {
+            if (!task.error) continue;
+            run_.control.fail(describeFailure(task.work, step, rank_, task.error));
+            return false;
+        }
+
+        ring_.push(memoryEvent(begin, before));
+        if (const auto peak = ledger_.peak()) ring_.push(memoryEvent(peak->time, peak->bytes));
+        TimeNs end = begin;
+        for (const Task& task : tasks) end = std::max(end, task.times.end);
+        ring_.push(memoryEvent(end, after));
+        for (const Task& task : tasks) {
+            const bool beside = tasks.size() == 2 && &task == &tasks.front();
+            ring_.push(actionEvent(step, task.work, task.times, beside ? 1 : 0));
+        }
+        end_ = end;
+        return true;
+    }
+
+    bool waitForInput(Task& task)
+    {
+        const std::optional<BoxAddress> box = inputBox(task.work, run_.schedule.stages());
+        if (!box) return true;
+        if (!links_.handoff.full(*box)) run_.control.rest(rank_);
+        std::optional<Arrival<at::Tensor>> arrival = links_.handoff.take(*box);
+        if (!arrival) return false;
+        task.input = std::move(*arrival);
+        return true;
+    }
+
+    // On whatever thread; hands over as soon as it is done.
+    void perform(Task& task, Step step)
+    {
+        try {
+            task.times = {.begin = run_.clock.now(), .ready = task.input.available};
+            at::Tensor output = run_.pipeline.execute(task.work, step, std::move(task.input.payload));
+            task.times.end = run_.clock.now();
+            const std::optional<BoxAddress> box = outputBox(task.work, run_.schedule.stages());
+            if (box) task.times.available = links_.handoff.put(*box, std::move(output), run_.clock);
+        } catch (...) {
+            task.error = std::current_exception();
+        }
+    }
+
+    // With the rank that holds the other copy of the stage: each gives its own and adds the other's.
+    bool sumGradients(const Work& work, Step step)
+    {
+        const Place place{work.flow, work.stage};
+        const bool up = work.flow == Flow::Up;
+        const auto box = [&](bool toUp) {
+            return BoxAddress{toUp ? Direction::Forward : Direction::Backward, work.stage, MicroBatch{0}, Flow::Single};
+        };
+        links_.gradients.put(box(!up), run_.pipeline.stage(place).gradients(), run_.clock);
+        if (!links_.gradients.full(box(up))) run_.control.rest(rank_);
+        std::optional<Arrival<std::vector<at::Tensor>>> other = links_.gradients.take(box(up));
+        if (!other || !run_.control.enter(rank_)) return false;
+        ActionTimes times{.begin = run_.clock.now()};
+        try {
+            run_.pipeline.sumGradients(place, other->payload);
+        } catch (...) {
+            run_.control.fail(describeFailure(work, step, rank_, std::current_exception()));
+            return false;
+        }
+        other->payload.clear();
+        times.end = run_.clock.now();
+        sampleMemory(times.end);
+        ring_.push(actionEvent(step, work, times));
+        end_ = times.end;
+        return true;
+    }
+
+    void sampleMemory(TimeNs time) { ring_.push(memoryEvent(time, ledger_.held())); }
+
+    const Execution& run_;
+    const RankLinks links_;
+    Rank rank_;
+    std::vector<Action> list_; // of a step
+    EventRing<RunEvent>& ring_;
+    MemoryLedger& ledger_;
+    TimeNs end_ = 0; // of the last action
+    std::optional<PairHelper> helper_;
+};
+
+} // namespace
+
+void runRank(const Execution& run, const RankLinks& links, Rank rank)
+{
+    try {
+        RankWorker(run, links, rank).work();
+    } catch (...) {
+        run.control.fail(describeFailure("the work between two steps", std::current_exception()));
+    }
+    run.control.rest(rank);
+    run.control.leave();
+}
+
+} // namespace stagecraft::runtime

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One rank at its work, the same in a thread and in a process of its own: it goes through its list in order, waits for its input,
+// executes, hands its output over; at the end of a step come the optimizers of its stages, then all ranks meet. Two actions that run
+// together (OVERLAP_F_B) share the rank between its thread and a second one. Private to the runtime.
+//
+//   runRank(execution, {handoff, gradients, meeting}, Rank{1});   // on the rank's thread; returns when the run is over for it
+#pragma once
+
+#include "engine/runtime/executor_torch.h"
+#include "engine/transport/handoff.h"
+#include "engine/transport/step_meeting.h"
+
+#include <vector>
+
+namespace stagecraft::runtime {
+
+// What a rank has to do with the others.
+struct RankLinks {
+    Handoff<at::Tensor>& handoff;
+    Handoff<std::vector<at::Tensor>>& gradients; // between the two copies of a stage: down to up is forward
+    StepMeeting& meeting;
+};
+
+// Failures go to the run's control, which the rank has left when this returns.
+void runRank(const Execution& run, const RankLinks& links, traces::Rank rank);
+
+} // namespace stagecraft::runtime
