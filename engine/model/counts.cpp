@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/model/model.h"
 
+#include "engine/model/tied.h"
+
 #include "traces/base/text.h"
 #include "traces/store/bounds.h"
 
@@ -108,6 +110,7 @@ Expected<void> checkModel(const ModelSpec& model)
             return atLayer(i, layer, fmt::format("it takes {} values, but layer {} ({}) gives {}", widthIn(layer), i - 1,
                                                  layerName(model.layers[i - 1]), given));
     }
+    if (Expected<void> tied = checkTied(model); !tied.ok()) return tied;
     if (model.loss == Loss::CrossEntropy) {
         const auto* embedding = std::get_if<Embedding>(&model.layers.front());
         if (embedding == nullptr)
@@ -182,6 +185,7 @@ std::vector<LayerCounts> layerCounts(const ModelSpec& model)
         c.outputBytes = toBytes(kFloatBytes * rows * positions * widthOut(layer));
         counts.push_back(std::move(c));
     }
+    if (!counts.empty()) counts.back().parameters -= tiedValues(model); // the embedding has it
     return counts;
 }
 

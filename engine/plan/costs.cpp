@@ -3,6 +3,7 @@
 // From a plan to its cost table: times by the plan's source, sizes from the plan or else from the model.
 #include "engine/plan/plan.h"
 
+#include "engine/model/tied.h"
 #include "engine/plan/machine_json.h"
 #include "engine/plan/slice_shares.h"
 #include "traces/base/text.h"
@@ -82,7 +83,7 @@ struct ModelSizes {
 ModelSizes modelSizes(const ModelSpec& model, const Partition& partition)
 {
     ModelSizes sizes;
-    const std::vector<LayerCounts> layers = layerCounts(model);
+    const std::vector<LayerCounts> layers = heldCounts(model, partition.size());
     std::size_t next = 0;
     constexpr int kTokenBytes = 8; // int64
     constexpr int kValueBytes = 4; // float
@@ -307,6 +308,7 @@ Expected<CostTable> costsOf(const Plan& plan)
     if (Expected<void> transfer = addTransfer(plan, known, table); !transfer.ok()) return transfer.error();
     table.sharding = plan.pipeline.sharding;
     table.machine = plan.machine;
+    if (stages > 1) table.tiedBytes = tiedValues(plan.model) * Bytes{sizeof(float)};
     cutIntoSlices(plan.pipeline.parts(), table);
     addSliceShares(plan, table);
     table.jitter = plan.costs.jitter;

@@ -74,6 +74,15 @@ Expected<void> checkSharding(const PipelineSpec& pipeline, bool asynchronous)
                              pipeline.schedule)};
 }
 
+// A tied table is summed between two stages before its update, and there is one update to do that before.
+Expected<void> checkTiedUpdates(const Plan& plan, bool asynchronous)
+{
+    if (!asynchronous || !plan.model.tiedEmbeddings) return {};
+    return Error{fmt::format("model.tied_embeddings: schedule {} updates each stage by itself within a step, and the two copies of the table "
+                             "would go apart; take a schedule whose weights change at the end of a step",
+                             plan.pipeline.schedule)};
+}
+
 } // namespace
 
 // A plan is judged at every key.
@@ -87,7 +96,9 @@ ScheduleVerdict judgeSchedule(const Plan& plan)
     const auto [possible, request] = judgedRequest(plan, nullptr, own);
     if (!possible.ok()) return {.possible = possible, .nearest = nearestLegal(request)};
     if (request.offload > 0 && plan.pipeline.recompute != Recompute::None) return {.possible = recomputedAndMoved()};
-    return {.possible = checkSharding(plan.pipeline, findFamily(request.name)->asynchronous)};
+    const bool asynchronous = findFamily(request.name)->asynchronous;
+    if (Expected<void> tied = checkTiedUpdates(plan, asynchronous); !tied.ok()) return {.possible = tied};
+    return {.possible = checkSharding(plan.pipeline, asynchronous)};
 }
 
 double RunSpec::rateOf(int step) const
@@ -188,6 +199,7 @@ Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop, con
     Expected<Schedule> schedule = orderedBy(plan, stop, costs);
     if (!schedule.ok()) return schedule;
     if (Expected<void> possible = checkSharding(pipeline, schedule.value().asynchronous()); !possible.ok()) return possible.error();
+    if (Expected<void> possible = checkTiedUpdates(plan, schedule.value().asynchronous()); !possible.ok()) return possible.error();
     schedule = shard(std::move(schedule).value(), pipeline.sharding);
     if (pipeline.recompute == Recompute::None) return schedule;
     if (hasOffload(schedule.value())) return recomputedAndMoved();

@@ -78,6 +78,7 @@ Expected<void> readModel(const Json& json, ModelSpec& model)
         object.array("layers", [&](const Json& layer, const std::string& path) { return readLayer(layer, path, model.layers); });
     object.choice("loss", model.loss, choices(kLossWords));
     object.integer("microbatch_rows", model.microbatchRows, 1, kMostSize);
+    object.boolean("tied_embeddings", model.tiedEmbeddings);
     return object.finish();
 }
 

@@ -45,9 +45,11 @@ OrderedJson modelJson(const ModelSpec& model)
         layers.push_back(std::move(layer));
         i = end;
     }
-    return {{"layers", std::move(layers)},
-            {"loss", wordOf(kLossWords, model.loss)},
-            {"microbatch_rows", model.microbatchRows}};
+    OrderedJson json{{"layers", std::move(layers)},
+                     {"loss", wordOf(kLossWords, model.loss)},
+                     {"microbatch_rows", model.microbatchRows}};
+    if (model.tiedEmbeddings) json["tied_embeddings"] = true;
+    return json;
 }
 
 // What differs from the default is written, and the source always: a plan file stays as short as what it says.

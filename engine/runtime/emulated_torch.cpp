@@ -14,6 +14,7 @@
 #include "engine/runtime/rank_work.h"
 #include "engine/runtime/run_messages.h"
 #include "engine/schedule/milestones.h"
+#include "engine/simulate/links.h"
 #include "engine/transport/local_handoff.h"
 #include "traces/analysis/step_times.h"
 
@@ -38,7 +39,7 @@ public:
           handoff_(run.schedule.stages(), mostUnits(run.schedule), {}, static_cast<int>(run.schedule.flows().size())),
           ranks_(static_cast<std::size_t>(run.schedule.ranks))
     {
-        for (std::size_t r = 0; r < ranks_.size(); ++r) lists_.push_back(rankWork(run.schedule, Rank{r}));
+        for (std::size_t r = 0; r < ranks_.size(); ++r) lists_.push_back(rankWork(run.schedule, Rank{r}, endsOf(run.plan.model)));
     }
 
     void runSteps()
@@ -64,9 +65,10 @@ private:
         TimeNs clock = 0;
     };
 
+    // Of two ranks that sum what each has of copies of the same weights.
     struct Meeting {
         TimeNs at = 0;
-        std::vector<at::Tensor> down, up; // gradients
+        std::map<Place, std::vector<at::Tensor>> gradients;
     };
 
     struct Next {
@@ -103,7 +105,7 @@ private:
     // When all that the action takes is there; nothing while some of it is not made.
     [[nodiscard]] std::optional<TimeNs> readyAt(const Action& action)
     {
-        if (action.kind() == ActionKind::AllReduce) return meeting(action.work);
+        if (action.kind() == ActionKind::AllReduce) return meeting(action);
         TimeNs ready = 0;
         bool there = true;
         engine::forEachWork(action, [&](const Work& work) {
@@ -115,30 +117,49 @@ private:
         return there ? std::optional(ready) : std::nullopt;
     }
 
-    // The moment at which both ranks that hold a copy of the stage have come to the sum of its gradients.
-    [[nodiscard]] std::optional<TimeNs> meeting(const Work& work) const
+    // The moment at which both ranks that hold a copy of the weights have come to the sum of their gradients.
+    [[nodiscard]] std::optional<TimeNs> meeting(const Action& action) const
     {
-        if (const auto begun = meetings_.find(work.stage); begun != meetings_.end()) return begun->second.at;
-        TimeNs both = 0;
-        for (const Flow flow : run_.schedule.flows()) {
-            const std::size_t r = index(run_.schedule.rankOf(flow, work.stage));
-            const RankState& rank = ranks_[r];
-            const Work own = makeAction(ActionKind::AllReduce, work.stage, kNoMicroBatch, flow).work;
-            if (rank.next == lists_[r].size() || lists_[r][rank.next].work != own) return std::nullopt;
-            both = std::max(both, rank.clock);
-        }
-        return both;
+        const Place own = placeOf(action.work);
+        const Place other = placeOf(action.partner);
+        if (const auto begun = meetings_.find(std::minmax(own, other)); begun != meetings_.end()) return begun->second.at;
+        const RankState& rank = ranks_[index(rankOf(own))];
+        const std::size_t r = index(rankOf(other));
+        if (rankOf(own) == rankOf(other)) return rank.clock; // one for both
+        if (ranks_[r].next == lists_[r].size() || lists_[r][ranks_[r].next] != Action{action.partner, action.work}) return std::nullopt;
+        return std::max(rank.clock, ranks_[r].clock);
     }
 
     // Each of the two adds what the other had before.
-    void sumGradients(const Work& work, TimeNs at)
+    void sumGradients(const Action& action, TimeNs at)
     {
-        const auto [place, first] = meetings_.try_emplace(work.stage);
+        const Place own = placeOf(action.work);
+        const Place other = placeOf(action.partner);
+        if (rankOf(own) == rankOf(other)) return run_.pipeline.sumBoth(own, other);
+        const auto [place, first] = meetings_.try_emplace(std::minmax(own, other));
         Meeting& both = place->second;
-        if (first) both = {at, run_.pipeline.stage({Flow::Down, work.stage}).gradients(), run_.pipeline.stage({Flow::Up, work.stage}).gradients()};
-        run_.pipeline.sumGradients({work.flow, work.stage}, work.flow == Flow::Up ? both.down : both.up);
+        if (first)
+            both = {at, {{own, run_.pipeline.sharedGradients(own, other)}, {other, run_.pipeline.sharedGradients(other, own)}}};
+        run_.pipeline.addShared(own, other, both.gradients[other]);
         if (!first) meetings_.erase(place);
     }
+
+    // What the way between the two takes: two passes of half the bytes each (machine_update.cpp has the formula).
+    [[nodiscard]] TimeNs exchangeTime(const Action& action) const
+    {
+        const Rank one = run_.schedule.rankOf(action.work.flow, action.stage());
+        const Rank other = run_.schedule.rankOf(action.partner.flow, action.partner.stage);
+        if (one == other) return 0;
+        const engine::StageCosts& stage = run_.costs.stages[index(action.stage())];
+        if (action.partner.stage == action.stage()) {
+            const engine::Link& way = run_.costs.machine.replica;
+            return 2 * way.latency + way.occupied(stage.gradientBytes);
+        }
+        const engine::Links::Hop half = engine::Links(run_.costs, run_.schedule.ranks).hop(one, other, run_.costs.tiedBytes / 2);
+        return 2 * (half.latency + half.occupied);
+    }
+
+    [[nodiscard]] Rank rankOf(const Place& place) const { return run_.schedule.rankOf(place.flow, place.stage); }
 
     bool execute(Rank rank, Step step)
     {
@@ -151,11 +172,11 @@ private:
         // the parts of a pair one after the other: each alone on its core
         state.clock = begin;
         bool done = true;
-        engine::forEachWork(action, [&](const Work& work) { done = done && perform(rank, work, step, ledger, ring); });
+        engine::forEachWork(action, [&](const Work& work) { done = done && perform(rank, action, work, step, ledger, ring); });
         return done;
     }
 
-    bool perform(Rank rank, const Work& work, Step step, MemoryLedger& ledger, EventRing<RunEvent>& ring)
+    bool perform(Rank rank, const Action& action, const Work& work, Step step, MemoryLedger& ledger, EventRing<RunEvent>& ring)
     {
         RankState& state = ranks_[index(rank)];
         Arrival<at::Tensor> input{{}, -1};
@@ -173,7 +194,7 @@ private:
         const TimeNs realBegin = run_.clock.now();
         at::Tensor output;
         try {
-            if (work.kind == ActionKind::AllReduce) sumGradients(work, times.begin);
+            if (work.kind == ActionKind::AllReduce) sumGradients(action, times.begin);
             else output = run_.pipeline.execute(work, step, std::move(input.payload));
         } catch (...) {
             run_.control.fail(describeFailure(work, step, rank, std::current_exception()));
@@ -182,7 +203,7 @@ private:
         const TimeNs taken = run_.clock.now() - realBegin;
         if (step.value >= static_cast<int>(stepsLeftOut(static_cast<std::size_t>(run_.plan.run.steps))))
             busy_.add({.taken = taken, .computed = run_.cpuClock.now() - computedBefore});
-        times.end = times.begin + taken;
+        times.end = times.begin + taken + (work.kind == ActionKind::AllReduce ? exchangeTime(action) : 0);
         state.clock = times.end;
         if (const auto peak = ledger.peak()) ring.push(memoryEvent(times.begin + (peak->time - realBegin), peak->bytes));
         ring.push(memoryEvent(times.end, ledger.held()));
@@ -195,7 +216,7 @@ private:
     TimeNs handOver(const BoxAddress& box, Rank from, at::Tensor output, TimeNs end)
     {
         const bool sameRank = run_.schedule.rankOf(box.flow, box.receiver) == from;
-        return handoff_.put(box, std::move(output), sameRank ? end : end + run_.transfer);
+        return handoff_.put(box, std::move(output), sameRank ? end : end + run_.costs.transfer);
     }
 
     void sampleAll(TimeNs time)
@@ -207,7 +228,7 @@ private:
     const Execution& run_;
     LocalHandoff<at::Tensor> handoff_;
     std::vector<std::vector<Action>> lists_; // by rank, of a step
-    std::map<Stage, Meeting> meetings_;      // that one of the two has gone through
+    std::map<std::pair<Place, Place>, Meeting> meetings_; // that one of the two has gone through
     std::vector<RankState> ranks_;
     BusyWatch busy_;
 };

@@ -17,7 +17,7 @@ struct Execution {
     StepKeeper& keeper;
     const Clock& clock;
     const Clock& cpuClock; // of the calling thread
-    TimeNs transfer = 0; // emulated: what a hand-off between ranks takes
+    const engine::CostTable& costs; // emulated: what hand-offs and sums between ranks take
 };
 
 // A thread per rank; the caller's thread settles pauses meanwhile.

@@ -164,6 +164,20 @@ void setParameters(std::vector<LayerModule>& layers, const std::vector<Tensor>& 
     }
 }
 
+std::size_t tiedParameter(const engine::Layer& layer)
+{
+    constexpr std::size_t kTable = 0;
+    constexpr std::size_t kHeadMatrix = 2; // behind its norm
+    return std::holds_alternative<engine::Embedding>(layer) ? kTable : kHeadMatrix;
+}
+
+void tieHead(LayerModule& head, const engine::Layer& layer, Tensor table)
+{
+    Tensors parameters = head.parameters();
+    parameters[tiedParameter(layer)] = std::move(table);
+    head.setParameters(std::move(parameters));
+}
+
 std::uint64_t mixedSeed(std::uint64_t seed, std::uint64_t place)
 {
     return engine::mixed(seed + place * engine::kSplitMixStep);

@@ -55,6 +55,11 @@ private:
 // The parameters of the layers, one after the other, become these.
 void setParameters(std::vector<LayerModule>& layers, const std::vector<at::Tensor>& parameters);
 
+// Of the layer's parameters, the one that tied embeddings share (engine/model/tied.h): an embedding's table, a head's matrix.
+std::size_t tiedParameter(const engine::Layer& layer);
+// The head's matrix becomes `table`.
+void tieHead(LayerModule& head, const engine::Layer& layer, at::Tensor table);
+
 // Mixes seed and place to a generator's seed (splitmix64): neighbours must not give related streams.
 std::uint64_t mixedSeed(std::uint64_t seed, std::uint64_t place);
 

@@ -74,15 +74,29 @@ std::vector<std::int64_t> Pipeline::outputShape()
     return whole;
 }
 
-void Pipeline::sumGradients(const Place& place, const std::vector<at::Tensor>& ofTheOther)
+std::vector<at::Tensor> Pipeline::sharedGradients(const Place& own, const Place& other)
 {
-    const AllocationScope scope({.ledger = &ledgerOf(place), .memory = MemoryClass::Gradients});
+    std::vector<at::Tensor> gradients = stage(own).gradients();
+    if (own.stage == other.stage) return gradients;
+    return {std::move(gradients[stage(own).tied()])};
+}
+
+// The same bits for both: adding two is commutative.
+void Pipeline::addShared(const Place& own, const Place& other, const std::vector<at::Tensor>& ofTheOther)
+{
+    const AllocationScope scope({.ledger = &ledgerOf(own), .memory = MemoryClass::Gradients});
     const at::NoGradGuard noGrad;
-    StageModule& own = stage(place);
-    std::vector<at::Tensor> sums = own.gradients();
-    for (std::size_t i = 0; i < sums.size(); ++i)
-        sums[i] = sums[i] + ofTheOther[i]; // the same bits for both: adding is commutative
-    own.setGradients(std::move(sums));
+    std::vector<at::Tensor> gradients = stage(own).gradients();
+    const std::size_t first = own.stage == other.stage ? 0 : stage(own).tied();
+    for (std::size_t i = 0; i < ofTheOther.size(); ++i) gradients[first + i] = gradients[first + i] + ofTheOther[i];
+    stage(own).setGradients(std::move(gradients));
+}
+
+void Pipeline::sumBoth(const Place& one, const Place& other)
+{
+    const std::vector<at::Tensor> ofOne = sharedGradients(one, other);
+    addShared(one, other, sharedGradients(other, one));
+    addShared(other, one, ofOne);
 }
 
 const InjectedFault* Pipeline::faultOf(const Work& work, Step step) const

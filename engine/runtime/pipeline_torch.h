@@ -33,8 +33,11 @@ public:
     void meetFaultAfter(traces::Step step) const;
     void meetFaultOfThread(traces::Rank rank) const;
 
-    // Of two copies of a stage: takes the sum of their gradients instead of its own.
-    void sumGradients(const Place& place, const std::vector<at::Tensor>& ofTheOther);
+    // Gradients of weights of which there are two copies: those of all where the other is the same stage, those of the table where it is
+    // the stage at the other end. The sum takes the place of the own ones.
+    [[nodiscard]] std::vector<at::Tensor> sharedGradients(const Place& own, const Place& other);
+    void addShared(const Place& own, const Place& other, const std::vector<at::Tensor>& ofTheOther);
+    void sumBoth(const Place& one, const Place& other); // of a rank that holds both
 
     [[nodiscard]] MemoryLedger& ledger(traces::Rank rank) { return *ledgers_[traces::index(rank)]; }
     [[nodiscard]] StageModule& stage(const Place& place)

@@ -27,7 +27,19 @@ std::vector<Place> placesOf(const Schedule& schedule, Rank rank)
     return held;
 }
 
-std::vector<Action> rankWork(const Schedule& schedule, Rank rank)
+namespace {
+
+// Nothing where the copies lie on one rank, and the other action is the one for both.
+void addSum(std::vector<Action>& list, const Schedule& schedule, const Place& own, const Place& other)
+{
+    if (own > other && schedule.rankOf(own.flow, own.stage) == schedule.rankOf(other.flow, other.stage)) return;
+    const auto sumOf = [](const Place& place) { return traces::makeAction(ActionKind::AllReduce, place.stage, traces::kNoMicroBatch, place.flow).work; };
+    list.push_back({sumOf(own), sumOf(other)});
+}
+
+} // namespace
+
+std::vector<Action> rankWork(const Schedule& schedule, Rank rank, Ends ends)
 {
     std::vector<Action> list;
     std::vector<Place> updated;
@@ -37,11 +49,22 @@ std::vector<Action> rankWork(const Schedule& schedule, Rank rank)
         list.push_back(action);
     }
     if (schedule.inference()) return list;
+    const Stage first{0};
+    const Stage last{schedule.stages() - 1};
+    const auto isEnd = [&](const Place& place) { return ends == Ends::Tied && first != last && (place.stage == first || place.stage == last); };
+    const auto update = [&](const Place& place) {
+        list.push_back(traces::makeAction(ActionKind::Optimizer, place.stage, traces::kNoMicroBatch, place.flow));
+    };
+    std::vector<Place> tied;
     for (const Place& place : placesOf(schedule, rank)) {
         if (std::find(updated.begin(), updated.end(), place) != updated.end()) continue;
-        if (schedule.twoDirections()) list.push_back(traces::makeAction(ActionKind::AllReduce, place.stage, traces::kNoMicroBatch, place.flow));
-        list.push_back(traces::makeAction(ActionKind::Optimizer, place.stage, traces::kNoMicroBatch, place.flow));
+        if (schedule.twoDirections()) addSum(list, schedule, place, {place.flow == Flow::Up ? Flow::Down : Flow::Up, place.stage});
+        if (isEnd(place)) tied.push_back(place);
+        else update(place);
     }
+    std::sort(tied.begin(), tied.end()); // by direction
+    for (const Place& place : tied) addSum(list, schedule, place, {place.flow, place.stage == first ? last : first});
+    for (const Place& place : tied) update(place);
     return list;
 }
 

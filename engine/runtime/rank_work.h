@@ -5,8 +5,10 @@
 //   for (const Action& action : rankWork(schedule, Rank{0})) execute(action);
 #pragma once
 
+#include "engine/model/model.h"
 #include "engine/schedule/schedule.h"
 
+#include <cstdint>
 #include <vector>
 
 namespace stagecraft::runtime {
@@ -24,14 +26,22 @@ struct Place {
     auto operator<=>(const Place&) const = default;
 };
 
+constexpr Place placeOf(const traces::Work& work) { return {work.flow, work.stage}; }
+
 // All that there are, and those that a rank holds; stages ascending, of each the one that runs down first.
 std::vector<Place> places(const Schedule& schedule);
 std::vector<Place> placesOf(const Schedule& schedule, Rank rank);
 
+// Whether the first and the last stage share a table (engine/model/tied.h).
+enum class Ends : std::uint8_t { Apart, Tied };
+inline Ends endsOf(const engine::ModelSpec& model) { return model.tiedEmbeddings ? Ends::Tied : Ends::Apart; }
+
 // The schedule's list without its transfers, which the engine makes by itself; behind it, where anything is trained, what it does
-// not say: of two copies the sum of their gradients, and the update of the weights. Every rank goes through its stages in ascending
-// order, so those that add up together never wait for each other in a circle.
-std::vector<Action> rankWork(const Schedule& schedule, Rank rank);
+// not say: the sums of gradients of which there are two copies, and the update of the weights. An ALL_REDUCE has the other copy as
+// its `partner`: the same stage in the other direction, or of a table the stage at the other end. Where one rank holds both, there is
+// one action for the two. Every rank goes through the directions' sums by stage and then through those of the ends by direction, so
+// those that add up together never wait for each other in a circle.
+std::vector<Action> rankWork(const Schedule& schedule, Rank rank, Ends ends = Ends::Apart);
 
 // Micro-batches, or slices of them, of the direction that has more.
 int mostUnits(const Schedule& schedule);

@@ -30,7 +30,7 @@ void settleThread()
 class RankWorker {
 public:
     RankWorker(const Execution& run, const RankLinks& links, Rank rank)
-        : run_(run), links_(links), rank_(rank), list_(rankWork(run.schedule, rank)), ring_(run.recorder.ring(rank)),
+        : run_(run), links_(links), rank_(rank), list_(rankWork(run.schedule, rank, endsOf(run.plan.model))), ring_(run.recorder.ring(rank)),
           ledger_(run.pipeline.ledger(rank))
     {
         const bool pairs = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return a.kind() == ActionKind::Overlap; });
@@ -58,7 +58,7 @@ private:
     bool executeStep(Step step)
     {
         return std::all_of(list_.begin(), list_.end(), [&](const Action& action) {
-            return action.kind() == ActionKind::AllReduce ? sumGradients(action.work, step) : executeAction(action, step);
+            return action.kind() == ActionKind::AllReduce ? sumGradients(action, step) : executeAction(action, step);
         });
     }
 
@@ -121,29 +121,33 @@ private:
         }
     }
 
-    // With the rank that holds the other copy of the stage: each gives its own and adds the other's.
-    bool sumGradients(const Work& work, Step step)
+    // With the rank that holds the other copy: each gives its own and adds the other's. Where that is this rank, both at once.
+    bool sumGradients(const Action& action, Step step)
     {
-        const Place place{work.flow, work.stage};
-        const bool up = work.flow == Flow::Up;
-        const auto box = [&](bool toUp) {
-            return BoxAddress{toUp ? Direction::Forward : Direction::Backward, work.stage, MicroBatch{0}, Flow::Single};
-        };
-        links_.gradients.put(box(!up), run_.pipeline.stage(place).gradients(), run_.clock);
-        if (!links_.gradients.full(box(up))) run_.control.rest(rank_);
-        std::optional<Arrival<std::vector<at::Tensor>>> other = links_.gradients.take(box(up));
-        if (!other || !run_.control.enter(rank_)) return false;
+        const Place own = placeOf(action.work);
+        const Place other = placeOf(action.partner);
+        const bool both = run_.schedule.rankOf(other.flow, other.stage) == rank_;
+        std::optional<Arrival<std::vector<at::Tensor>>> arrival;
+        if (!both) {
+            const BoxAddress box = gradientBox(action.work, action.partner);
+            links_.gradients.put(gradientBox(action.partner, action.work), run_.pipeline.sharedGradients(own, other), run_.clock);
+            if (!links_.gradients.full(box)) run_.control.rest(rank_);
+            arrival = links_.gradients.take(box);
+            if (!arrival) return false;
+        }
+        if (!run_.control.enter(rank_)) return false;
         ActionTimes times{.begin = run_.clock.now()};
         try {
-            run_.pipeline.sumGradients(place, other->payload);
+            if (both) run_.pipeline.sumBoth(own, other);
+            else run_.pipeline.addShared(own, other, arrival->payload);
         } catch (...) {
-            run_.control.fail(describeFailure(work, step, rank_, std::current_exception()));
+            run_.control.fail(describeFailure(action.work, step, rank_, std::current_exception()));
             return false;
         }
-        other->payload.clear();
+        arrival.reset();
         times.end = run_.clock.now();
         sampleMemory(times.end);
-        ring_.push(actionEvent(step, work, times));
+        ring_.push(actionEvent(step, action.work, times));
         end_ = times.end;
         return true;
     }

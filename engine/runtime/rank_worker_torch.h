@@ -18,7 +18,7 @@ namespace stagecraft::runtime {
 // What a rank has to do with the others.
 struct RankLinks {
     Handoff<at::Tensor>& handoff;
-    Handoff<std::vector<at::Tensor>>& gradients; // between the two copies of a stage: down to up is forward
+    Handoff<std::vector<at::Tensor>>& gradients; // between two copies of weights: gradientBox()
     StepMeeting& meeting;
 };
 

@@ -70,16 +70,30 @@ void GradientChecker::build(const Preparation& preparation)
 {
     inputs_ = makeInputs(plan_);
     targets_ = makeTargets(plan_);
-    std::size_t place = 0;
+    const std::vector<engine::Layer>& model = plan_.model.layers;
+    for (std::size_t place = 0; place < model.size(); ++place) {
+        preparation.next({"building the reference", static_cast<int>(place), static_cast<int>(model.size())});
+        layers_.emplace_back(model[place], plan_.run.seed, static_cast<int>(place), Accumulation::Autograd);
+    }
+    if (plan_.model.tiedEmbeddings) // a leaf for each use: what their gradients are summed from
+        tieHead(layers_.back(), model.back(), layers_.front().parameters()[tiedParameter(model.front())].detach().clone().requires_grad_());
+    auto layer = layers_.begin();
     for (const int layers : partition_) {
         std::vector<at::Tensor>& stage = parameters_.emplace_back();
-        for (int i = 0; i < layers; ++i, ++place) {
-            preparation.next({"building the reference", static_cast<int>(place), static_cast<int>(plan_.model.layers.size())});
-            layers_.emplace_back(plan_.model.layers[place], plan_.run.seed, static_cast<int>(place), Accumulation::Autograd);
-            const auto& own = layers_.back().parameters();
-            stage.insert(stage.end(), own.begin(), own.end());
-        }
+        for (const auto end = layer + layers; layer != end; ++layer)
+            stage.insert(stage.end(), layer->parameters().begin(), layer->parameters().end());
     }
+}
+
+// Of a tied table: all that its use in the embedding gives, and then all that its use in the head gives.
+void GradientChecker::sumTied()
+{
+    if (!plan_.model.tiedEmbeddings) return;
+    at::Tensor& first = expected_.front()[tiedParameter(plan_.model.layers.front())];
+    const std::size_t ofHead = layers_.back().parameters().size() - tiedParameter(plan_.model.layers.back());
+    at::Tensor& last = expected_.back()[expected_.back().size() - ofHead];
+    first = first + last;
+    last = first;
 }
 
 // The optimizer has moved them.
@@ -127,6 +141,8 @@ void GradientChecker::computeGradients(const Preparation& preparation)
             }
         }
     }
+    const at::NoGradGuard noGrad;
+    sumTied();
 }
 
 void GradientChecker::computeOutputs(const Preparation& preparation)

@@ -12,7 +12,8 @@
 //
 // Equal weights, equal data, equal order of accumulation and the same kernels give the same bits. Sums of floats depend on their
 // order: a stage adds up in the order of its backwards, so the reference goes through the micro-batches once for each order that
-// some stage has; where two directions have a copy of the weights each, it adds up each one's own and then the two. What is left, a
+// some stage has; where two directions have a copy of the weights each, it adds up each one's own and then the two, and so it does
+// with the two uses of a tied embedding (autograd alone would add them up micro-batch by micro-batch). What is left, a
 // sequence cut into slices, rounds differently: then a gradient may be off by kTolerance of the parameter's largest one. Where the reference itself is no longer finite the run has diverged, as
 // the sequential model would have: that is no fault of the pipeline, and is told apart.
 #pragma once
@@ -83,6 +84,7 @@ private:
     void build(const Preparation& preparation);
     void takeWeights(Pipeline& pipeline);
     void computeGradients(const Preparation& preparation);
+    void sumTied();
     void computeOutputs(const Preparation& preparation);
     at::Tensor forward(int microbatch, const Preparation& preparation) const;
     void compareGradients(traces::Step step, Pipeline& pipeline);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/run_result.h"
 
+#include "engine/model/tied.h"
 #include "engine/simulate/simulate.h"
 #include "traces/analysis/step_times.h"
 
@@ -32,7 +33,7 @@ void fillIn(StageCosts& stage)
 // Times are measured; what is held follows from the model to the byte, but for the activations, which are counted.
 std::vector<StageCosts> costsFrom(const RunFacts& facts)
 {
-    const std::vector<LayerCounts> layers = layerCounts(facts.plan.model);
+    const std::vector<LayerCounts> layers = heldCounts(facts.plan.model, facts.partition.size());
     std::vector<StageCosts> costs;
     std::size_t layer = 0;
     for (std::size_t s = 0; s < facts.partition.size(); ++s) {
@@ -56,13 +57,19 @@ std::vector<StageCosts> costsFrom(const RunFacts& facts)
     return costs;
 }
 
-Expected<TimeNs> simulatedStep(const Schedule& schedule, const std::vector<StageCosts>& costs, TimeNs transfer)
+enum class Ways : std::uint8_t { Measured, Free };
+
+Expected<TimeNs> simulatedStep(const RunFacts& facts, const RunResult& measured, Ways ways)
 {
     CostTable table;
-    table.stages = costs;
-    table.transfer = transfer;
+    table.stages = measured.measuredCosts;
+    if (facts.partition.size() > 1) table.tiedBytes = tiedValues(facts.plan.model) * Bytes{sizeof(float)};
+    if (ways == Ways::Measured) {
+        table.transfer = measured.measuredTransferNs;
+        if (facts.plan.run.mode == RunMode::Emulated) table.inside = {facts.plan.costs.latency, facts.plan.costs.bandwidth};
+    }
     table.origin = "measured by the run";
-    const Expected<Trace> trace = simulate(schedule, table);
+    const Expected<Trace> trace = simulate(facts.schedule, table);
     if (!trace.ok()) return trace.error();
     return trace.value().extent().length();
 }
@@ -86,9 +93,9 @@ Expected<RunResult> summarizeRun(const RunFacts& facts)
     result.gradientCheck = facts.check;
     result.gradientMaxAbsDiff = facts.maxAbsDiff;
 
-    const Expected<TimeNs> predicted = simulatedStep(facts.schedule, result.measuredCosts, result.measuredTransferNs);
+    const Expected<TimeNs> predicted = simulatedStep(facts, result, Ways::Measured);
     if (!predicted.ok()) return predicted.error();
-    const Expected<TimeNs> ideal = simulatedStep(facts.schedule, result.measuredCosts, 0);
+    const Expected<TimeNs> ideal = simulatedStep(facts, result, Ways::Free);
     if (!ideal.ok()) return ideal.error();
     result.predictedStepNs = predicted.value();
     result.idealStepNs = ideal.value();

@@ -108,7 +108,7 @@ void Run::trainSteps()
     enterState(SessionState::Running);
     phase_ = "running the steps";
     const Execution execution{r.plan, r.schedule, pipeline, recorder_, control_, keeper, clock_,
-                              options_.cpuClock ? *options_.cpuClock : threadCpuClock(), r.costs.transfer};
+                              options_.cpuClock ? *options_.cpuClock : threadCpuClock(), r.costs};
     if (r.plan.run.mode == RunMode::Emulated) {
         runEmulated(execution);
     } else {

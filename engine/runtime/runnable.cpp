@@ -61,7 +61,7 @@ bool updatesByItself(const Schedule& schedule)
 }
 
 // Why the engine does not run it; empty: it does.
-std::string obstacle(const Schedule& schedule)
+std::string obstacle(const Schedule& schedule, bool tied = false)
 {
     if (const Action* unknown = firstUnknown(schedule))
         return fmt::format("the live engine cannot execute {} ({})", traces::toText(*unknown), traces::kindName(unknown->kind()));
@@ -70,6 +70,8 @@ std::string obstacle(const Schedule& schedule)
                            schedule.rankOf(traces::Flow::Down, *twice).value, twice->value);
     if (schedule.twoDirections() && updatesByItself(schedule))
         return "the live engine updates the two copies of the weights at the end of a step, and this has an OPTIMIZER of its own";
+    if (tied && schedule.stages() > 1 && updatesByItself(schedule))
+        return "the live engine updates the two copies of a tied table at the end of a step, and this has an OPTIMIZER of its own";
     return {};
 }
 
@@ -86,9 +88,9 @@ std::string runningFamilies()
     return fmt::format("{} or {}", fmt::join(names, ", "), last);
 }
 
-Expected<void> checkActions(const Schedule& schedule)
+Expected<void> checkActions(const Plan& plan, const Schedule& schedule)
 {
-    const std::string why = obstacle(schedule);
+    const std::string why = obstacle(schedule, plan.model.tiedEmbeddings);
     if (why.empty()) return {};
     return Error{fmt::format("schedule {}: {}. Take {}, or simulate this one.", schedule.name, why, runningFamilies())};
 }
@@ -150,7 +152,7 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& memory)
     if (const auto lasting = judgeMemory(memoryNeed(plan, {}, costs.value()), memory); !lasting.ok()) return lasting.error();
     const Expected<Schedule> schedule = scheduleOf(plan);
     if (!schedule.ok()) return schedule.error();
-    if (const auto actions = checkActions(schedule.value()); !actions.ok()) return actions.error();
+    if (const auto actions = checkActions(plan, schedule.value()); !actions.ok()) return actions.error();
     const ValidationReport report = validate(schedule.value());
     if (!report.errors.empty()) return Error{"the schedule is not legal: " + report.errors.front().message};
     if (!report.deadlock.empty())

@@ -29,14 +29,36 @@ StageModule::StageModule(const Spec& spec, MemoryLedger* ledger, const Preparati
         for (int place = spec.firstLayer; place < spec.firstLayer + spec.layers; ++place) {
             preparation.next({"building the stages", place, static_cast<int>(spec.plan.model.layers.size())});
             layers_.emplace_back(spec.plan.model.layers[static_cast<std::size_t>(place)], spec.plan.run.seed, place, accumulation);
-            const auto& own = layers_.back().parameters();
-            parameters_.insert(parameters_.end(), own.begin(), own.end());
         }
+        tieLayers(spec);
+        for (const LayerModule& layer : layers_) parameters_.insert(parameters_.end(), layer.parameters().begin(), layer.parameters().end());
     }
     if (duties_.inference) return;
     const AllocationScope scope({.ledger = ledger, .memory = MemoryClass::Optimizer});
-    optimizer_.emplace(spec.plan.run, parameters_);
+    std::vector<Tensor> updated = parameters_;
+    if (secondUse_) updated.erase(updated.begin() + static_cast<std::ptrdiff_t>(*secondUse_));
+    optimizer_.emplace(spec.plan.run, std::move(updated));
     if (duties_.asynchronous()) stash_.emplace(duties_, parameters_);
+}
+
+void StageModule::tieLayers(const Spec& spec)
+{
+    if (!spec.plan.model.tiedEmbeddings) return;
+    const engine::Layer& embedding = spec.plan.model.layers.front();
+    const engine::Layer& head = spec.plan.model.layers.back();
+    const bool hasFirst = spec.firstLayer == 0;
+    const bool hasLast = spec.firstLayer + spec.layers == static_cast<int>(spec.plan.model.layers.size());
+    if (hasFirst) tied_ = tiedParameter(embedding);
+    if (!hasLast) return;
+    std::size_t before = 0; // parameters of the other layers
+    for (std::size_t i = 0; i + 1 < layers_.size(); ++i) before += layers_[i].parameters().size();
+    (hasFirst ? secondUse_ : tied_) = before + tiedParameter(head);
+    if (hasFirst) {
+        tieHead(layers_.back(), head, layers_.front().parameters()[tiedParameter(embedding)].detach().requires_grad_());
+        return;
+    }
+    const LayerModule first(embedding, spec.plan.run.seed, 0, Accumulation::Autograd);
+    tieHead(layers_.back(), head, first.parameters()[tiedParameter(embedding)]);
 }
 
 // A mean over all micro-batches of the step, or where the weights change within it over those of an update; of a part of a micro-batch
@@ -205,14 +227,22 @@ void StageModule::optimize(double rate)
         parameters_ = stash_->newest();
         return;
     }
+    if (secondUse_) {
+        const at::NoGradGuard noGrad;
+        parameters_[*tied_].mutable_grad().add_(parameters_[*secondUse_].grad());
+        parameters_[*secondUse_].mutable_grad() = Tensor();
+    }
     optimizer_->step(rate);
     kept_.clear();
-    for (Tensor& parameter : parameters_) {
-        if (keepGradients_) {
-            disown(parameter.grad().storage().mutable_data());
-            kept_.push_back(std::move(parameter.mutable_grad()));
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+        at::Tensor& gradient = parameters_[i].mutable_grad();
+        if (keepGradients_ && i == secondUse_) {
+            kept_.push_back(kept_[*tied_]);
+        } else if (keepGradients_) {
+            disown(gradient.storage().mutable_data());
+            kept_.push_back(std::move(gradient));
         }
-        parameter.mutable_grad() = Tensor();
+        gradient = Tensor();
     }
 }
 

@@ -63,6 +63,8 @@ public:
 
     [[nodiscard]] const std::vector<at::Tensor>& parameters() const { return parameters_; }
     [[nodiscard]] std::vector<at::Tensor> gradients() const;
+    // Of the parameters, the one that the first and the last stage share.
+    [[nodiscard]] std::size_t tied() const { return *tied_; }
     // Instead of its own: what all copies of the stage come to together. One for each parameter.
     void setGradients(std::vector<at::Tensor> gradients);
     // Moves the gradients out; they belong to no rank's memory from then on. optimize() without it drops them.
@@ -86,6 +88,7 @@ private:
         std::shared_ptr<WeightVersion> weights; // asynchronous: those of its forward
     };
 
+    void tieLayers(const Spec& spec);
     // Through the layers; on the last stage the loss. Notes the graph's root.
     at::Tensor run(int unit, InFlight& kept);
     at::Tensor runLayers(int unit, InFlight& kept);
@@ -103,6 +106,10 @@ private:
     int microbatches_; // of a step, in all directions: what the loss is a mean over
     std::vector<LayerModule> layers_;
     std::vector<at::Tensor> parameters_;
+    std::optional<std::size_t> tied_; // of the parameters: the table, where this is the first or the last stage of those that share one
+    // Of the parameters: the head's use of the table where one stage has both. A leaf of its own in the table's memory, so that the
+    // gradients of the two uses add up each in their order, as those of two stages do.
+    std::optional<std::size_t> secondUse_;
     std::optional<StageOptimizer> optimizer_;
     std::vector<at::Tensor> inputs_;
     std::vector<at::Tensor> targets_;

@@ -57,7 +57,7 @@ private:
 struct Shared {
     Shared(const Execution& execution, const Patience& patience)
         : run(execution), handoff(run.schedule.stages(), mostUnits(run.schedule), patience, static_cast<int>(run.schedule.flows().size())),
-          gradients(run.schedule.stages(), 1, patience), meeting(run, patience)
+          gradients(run.schedule.stages(), 1, patience, static_cast<int>(run.schedule.flows().size())), meeting(run, patience)
     {
     }
     void cancel()

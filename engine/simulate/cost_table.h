@@ -38,6 +38,7 @@ struct CostTable {
     Link inside{};             // the two parts of it
     MachineModel machine{};
     Sharding sharding = Sharding::None;
+    Bytes tiedBytes = 0; // of the gradient that the first and the last stage sum between them (engine/model/tied.h)
     // Of slices of a sequence, where they differ: by slice, factors on the mean slice that the stages above tell; empty: 1 each.
     std::vector<double> sliceTime = {};
     std::vector<double> sliceSize = {}; // of activations and of what is handed over

@@ -133,9 +133,11 @@ private:
     [[nodiscard]] std::vector<std::size_t> updatedTogether(std::size_t r) const;
     void reduceGradients(const std::vector<std::size_t>& group, std::optional<Stage> only = std::nullopt);
     void keepOwnGradient(Rank rank, Weights& weights, TimeNs at);
+    void sumTied(Flow flow);
     void update(std::size_t r, const std::optional<Held>& barrier);
     traces::SliceRef addCollective(std::size_t r, traces::Interval span, const Action& action);
     [[nodiscard]] bool reduces() const; // gradients are summed over copies of the weights
+    [[nodiscard]] bool ties() const { return costs_.tiedBytes > 0 && !inference_; } // and some between the first and the last stage
     [[nodiscard]] int copies() const { return costs_.machine.replicas * (schedule_.twoDirections() ? 2 : 1); }
     [[nodiscard]] TimeNs ring(Bytes bytes, int passes, int ranks) const;
     [[nodiscard]] Bytes ownPart(Bytes whole, bool divided) const { return divided ? whole / costs_.machine.replicas : whole; }

@@ -6,7 +6,9 @@
 //   all-reduce                    2 ((d-1) a + (d-1)/d n/b)
 //   reduce-scatter, all-gather      ((d-1) a + (d-1)/d n/b)
 // Where replicas divide the optimizer state (ZeRO-1, -2), gradients are reduce-scattered, each rank updates its own part, and the
-// new weights are gathered. With ZeRO-3 the schedule's UNSHARD gathers them before they are used.
+// new weights are gathered. With ZeRO-3 the schedule's UNSHARD gathers them before they are used. The two copies of a tied embedding
+// are an all-reduce of their two ranks, over the way between those, once each has summed its own over the replicas (as Megatron-LM
+// does, arXiv 1909.08053).
 #include "engine/simulate/machine.h"
 
 #include <algorithm>
@@ -41,25 +43,29 @@ bool Machine::reduces() const
 }
 
 // The ranks whose weights are updated at one time: all of them with a barrier, the two that hold the same stage where each
-// direction has its copy of the weights, else the rank alone.
+// direction has its copy of the weights, those of the first and the last stage where they share a table, else the rank alone.
 std::vector<std::size_t> Machine::updatedTogether(std::size_t r) const
 {
     std::vector<std::size_t> group{r};
     if (costs_.machine.barrier) {
         group.resize(ranks_.size());
         for (std::size_t i = 0; i < group.size(); ++i) group[i] = i;
-    } else if (schedule_.twoDirections() && reduces()) {
-        // closed under "holds a copy of a stage of": with mirrored placements that is the two
-        for (std::size_t known = 0; known < group.size(); ++known)
-            for (int s = 0; s < schedule_.stages(); ++s) {
-                const Rank down = schedule_.rankOf(Flow::Down, Stage{s});
-                const Rank up = schedule_.rankOf(Flow::Up, Stage{s});
-                for (const auto& [one, other] : {std::pair{down, up}, std::pair{up, down}})
-                    if (index(one) == group[known] && std::find(group.begin(), group.end(), index(other)) == group.end())
-                        group.push_back(index(other));
-            }
-        std::sort(group.begin(), group.end());
+        return group;
     }
+    std::vector<std::pair<Rank, Rank>> copies;
+    if (schedule_.twoDirections() && reduces())
+        for (int s = 0; s < schedule_.stages(); ++s)
+            copies.emplace_back(schedule_.rankOf(Flow::Down, Stage{s}), schedule_.rankOf(Flow::Up, Stage{s}));
+    if (ties())
+        for (const Flow flow : schedule_.flows())
+            copies.emplace_back(schedule_.rankOf(flow, Stage{0}), schedule_.rankOf(flow, Stage{schedule_.stages() - 1}));
+    // closed under "holds a copy of the weights of": with mirrored placements that is the two
+    for (std::size_t known = 0; known < group.size(); ++known)
+        for (const auto& [a, b] : copies)
+            for (const auto& [one, other] : {std::pair{a, b}, std::pair{b, a}})
+                if (index(one) == group[known] && std::find(group.begin(), group.end(), index(other)) == group.end())
+                    group.push_back(index(other));
+    std::sort(group.begin(), group.end());
     return group;
 }
 
@@ -70,6 +76,9 @@ void Machine::updateWhenReady(std::size_t r, TimeNs now)
     for (const std::size_t other : group)
         if (!ranks_[other].finished || ranks_[other].step != step) return;
     if (reduces()) reduceGradients(group);
+    if (ties())
+        for (const Flow flow : schedule_.flows())
+            if (std::find(group.begin(), group.end(), index(schedule_.rankOf(flow, Stage{0}))) != group.end()) sumTied(flow);
 
     std::optional<Held> barrier;
     if (costs_.machine.barrier)
@@ -144,6 +153,42 @@ void Machine::reduceGradients(const std::vector<std::size_t>& group, std::option
         }
     }
     for (const auto& [place, end] : reduced) keepOwnGradient(Rank{place.first}, weights_[place.second], end);
+}
+
+// Two ranks, or one that holds both stages; two passes of half the bytes each. Where the schedule says when weights are updated, they
+// are by then.
+void Machine::sumTied(Flow flow)
+{
+    const Stage ends[] = {Stage{0}, Stage{schedule_.stages() - 1}};
+    TimeNs begin = kNever;
+    std::vector<std::pair<SliceRef, TimeNs>> reasons;
+    for (const Stage stage : ends) {
+        const Weights& weights = weights_[weightsIndex(flow, stage)];
+        const RankState& rank = ranks_[index(schedule_.rankOf(flow, stage))];
+        const bool summed = weights.reduced != kNever;
+        const TimeNs there = summed ? weights.reduced : weights.gradientEnd;
+        if (there == kNever) return;
+        reasons.emplace_back(summed ? weights.reduction : weights.gradientBy, there);
+        if (rank.lastCollective) reasons.emplace_back(*rank.lastCollective, rank.collectiveFree);
+        begin = std::max({begin, there, rank.collectiveFree});
+    }
+    const Rank first = schedule_.rankOf(flow, ends[0]);
+    const Rank last = schedule_.rankOf(flow, ends[1]);
+    const bool together = first == last; // one sum for both
+    const Links::Hop half = links_.hop(first, last, ownPart(costs_.tiedBytes, divides(Sharding::Zero1)) / 2);
+    const Interval span{begin, begin + (together ? 0 : 2 * (half.latency + half.occupied))};
+    SliceRef slice{};
+    for (const Stage stage : ends) {
+        if (!together || stage == ends[0]) {
+            slice = addCollective(index(schedule_.rankOf(flow, stage)), span,
+                                  traces::makeAction(ActionKind::AllReduce, stage, traces::kNoMicroBatch, flow));
+            for (const auto& [from, ready] : reasons)
+                if (from.lane != slice.lane) recording_.edge({EdgeKind::Data, from, slice, ready});
+        }
+        Weights& weights = weights_[weightsIndex(flow, stage)];
+        weights.reduction = slice;
+        weights.reduced = span.end;
+    }
 }
 
 // Summed at that moment; the rank goes on with its own part where replicas divide gradients.

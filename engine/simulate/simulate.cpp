@@ -87,7 +87,9 @@ Expected<void> checkRange(const Schedule& schedule, const CostTable& costs, int 
     double beside = static_cast<double>(costs.transfer); // the longest of what an action may wait for
     for (const Link& link : {costs.inside, machine.between, machine.host})
         beside = std::max(beside, static_cast<double>(link.latency) + seconds(link, largest) * 1e9);
-    const double collectives = machine.replicas * (static_cast<double>(machine.replica.latency) * static_cast<double>(schedule.stages()) *
+    const double tied = costs.tiedBytes == 0 ? 0 : 2 * beside + seconds(costs.inside, static_cast<double>(costs.tiedBytes)) * 1e9 +
+                                                       seconds(machine.between, static_cast<double>(costs.tiedBytes)) * 1e9;
+    const double collectives = tied + machine.replicas * (static_cast<double>(machine.replica.latency) * static_cast<double>(schedule.stages()) *
                                                        (1 + standing / static_cast<double>(std::max<Bytes>(machine.bucketBytes, 1))) +
                                                    seconds(machine.replica, standing) * 1e9);
     double slowest = 1;
@@ -114,7 +116,7 @@ bool isPlain(const Schedule& schedule, const CostTable& costs)
 {
     MachineModel machine = costs.machine;
     machine.memory = 0; // is only shown
-    if (machine != MachineModel{} || costs.sharding != Sharding::None) return false;
+    if (machine != MachineModel{} || costs.sharding != Sharding::None || costs.tiedBytes > 0) return false;
     for (const StageCosts& stage : costs.stages)
         if (stage.outputBytes > 0) return false; // buffers
     return std::all_of(schedule.order.begin(), schedule.order.end(), [](const std::vector<Action>& list) {

@@ -46,6 +46,34 @@ TEST(RankWork, AddsUpTheGradientsOfTwoCopiesBeforeTheUpdate)
     }
 }
 
+std::vector<std::string> sumsOf(const Schedule& schedule, int rank)
+{
+    std::vector<std::string> names;
+    for (const Action& action : rankWork(schedule, Rank{rank}, Ends::Tied))
+        if (action.kind() == traces::ActionKind::AllReduce)
+            names.push_back(toText(action) + " with " + toText(Action{action.partner, {}}));
+        else if (action.kind() == traces::ActionKind::Optimizer) names.push_back(toText(action));
+    return names;
+}
+
+TEST(RankWork, AddsUpATiedTableBetweenTheTwoEnds)
+{
+    const Schedule plain = generate({.name = "1f1b", .ranks = 3, .microbatches = 3}).value();
+    EXPECT_THAT(sumsOf(plain, 0), ElementsAre("0ALL_REDUCE with 2ALL_REDUCE", "0OPTIMIZER"));
+    EXPECT_THAT(sumsOf(plain, 1), ElementsAre("1OPTIMIZER"));
+    EXPECT_THAT(sumsOf(plain, 2), ElementsAre("2ALL_REDUCE with 0ALL_REDUCE", "2OPTIMIZER"));
+    EXPECT_THAT(sumsOf(generate({.name = "1f1b", .ranks = 1, .microbatches = 3}).value(), 0), ElementsAre("0OPTIMIZER"));
+    // both on one rank: one sum for the two
+    EXPECT_THAT(sumsOf(generate({.name = "zb-v", .ranks = 2, .chunks = 2, .microbatches = 4}).value(), 0),
+                ElementsAre("0ALL_REDUCE with 3ALL_REDUCE", "0OPTIMIZER", "3OPTIMIZER"));
+    // the directions first, then the ends by direction: on both ranks in the same order
+    const Schedule two = generate({.name = "chimera", .ranks = 2, .microbatches = 2}).value();
+    EXPECT_THAT(sumsOf(two, 0), ElementsAre("d0ALL_REDUCE with u0ALL_REDUCE", "u1ALL_REDUCE with d1ALL_REDUCE", "d0ALL_REDUCE with d1ALL_REDUCE",
+                                            "u1ALL_REDUCE with u0ALL_REDUCE", "d0OPTIMIZER", "u1OPTIMIZER"));
+    EXPECT_THAT(sumsOf(two, 1), ElementsAre("u0ALL_REDUCE with d0ALL_REDUCE", "d1ALL_REDUCE with u1ALL_REDUCE", "d1ALL_REDUCE with d0ALL_REDUCE",
+                                            "u0ALL_REDUCE with u1ALL_REDUCE", "d1OPTIMIZER", "u0OPTIMIZER"));
+}
+
 TEST(RankWork, TellsWhatAStageHasToBePreparedFor)
 {
     const Schedule split = generate({.name = "zb-h1", .ranks = 2, .microbatches = 3}).value();
