@@ -12,7 +12,10 @@
 #include "traces/format/trace_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 
 namespace stagecraft::cli {
@@ -28,11 +31,11 @@ struct Options {
     bool waterfall = false;
 };
 
-Json stepJson(const traces::Trace& trace, const traces::StepFigures& figures, const traces::FinishedSteps& finished)
+Json stepJson(const traces::Trace& trace, const traces::StepIndex& index, const traces::StepFigures& figures, const traces::FinishedSteps& finished)
 {
     Json json{{"step", figures.step.value}};
     if (!finished.contains(figures.step)) json["incomplete"] = true;
-    json.update(figuresJson(trace, figures));
+    json.update(figuresJson(trace, index, figures));
     return json;
 }
 
@@ -45,10 +48,16 @@ std::string heading(const std::string& file, const traces::Trace& trace)
     return text;
 }
 
+constexpr std::size_t kMostIntervals = 12; // of a histogram: a character each
+
 // How long actions and hand-offs took in all steps that count.
 struct Durations {
+    struct Row {
+        traces::ActionStatistics statistics;
+        traces::Histogram histogram;
+    };
     bool firstLeftOut = false;
-    std::vector<traces::ActionStatistics> actions;
+    std::vector<Row> actions;
     std::optional<traces::TimeNs> handOff;
 };
 
@@ -58,7 +67,8 @@ Durations durationsOf(const traces::Trace& trace)
     traces::StatisticsOptions options;
     durations.firstLeftOut = traces::stepsLeftOut(trace.steps().size()) > 0;
     if (durations.firstLeftOut) options.from = trace.steps()[traces::stepsLeftOut(trace.steps().size())].step;
-    durations.actions = traces::actionStatistics(trace, options);
+    for (const traces::ActionStatistics& s : traces::actionStatistics(trace, options))
+        durations.actions.push_back({s, traces::histogramOf(traces::durationsOf(trace, s.stage, s.flow, s.kind, options), kMostIntervals)});
     durations.handOff = traces::medianHandOff(trace, options);
     return durations;
 }
@@ -66,36 +76,83 @@ Durations durationsOf(const traces::Trace& trace)
 // "0" is a stage; in two-direction schedules each direction has stages of its own.
 std::string flowText(traces::Flow flow) { return flow == traces::Flow::Down ? "d" : flow == traces::Flow::Up ? "u" : ""; }
 
-Json durationsJson(const Durations& durations)
+Json outliersJson(const traces::Trace& trace, const std::vector<traces::SliceRef>& outliers)
+{
+    Json json = Json::array();
+    for (const traces::SliceRef& ref : outliers) {
+        const traces::Slice slice = trace.slice(ref);
+        json.push_back({{"slice", trace.sliceName(ref)},
+                        {"rank", trace.lane(ref.lane).info().rank.value},
+                        {"step", slice.step.value},
+                        {"begin_ns", slice.begin},
+                        {"end_ns", slice.end}});
+    }
+    return json;
+}
+
+Json durationsJson(const traces::Trace& trace, const Durations& durations)
 {
     Json actions = Json::array();
-    for (const traces::ActionStatistics& s : durations.actions)
+    for (const auto& [s, histogram] : durations.actions)
         actions.push_back({{"stage", s.stage.value},
                            {"direction", flowText(s.flow)},
                            {"kind", std::string(kindName(s.kind))},
                            {"count", s.count},
                            {"median_ns", s.median},
+                           {"lower_quartile_ns", s.lowerQuartile},
+                           {"upper_quartile_ns", s.upperQuartile},
                            {"p95_ns", s.p95},
                            {"min_ns", s.least},
-                           {"max_ns", s.most}});
+                           {"max_ns", s.most},
+                           {"outliers", outliersJson(trace, s.outliers)},
+                           {"histogram", {{"from_ns", histogram.from}, {"width_ns", histogram.width}, {"counts", histogram.counts}}}});
     return {{"actions", std::move(actions)}, {"hand_off_median_ns", durations.handOff ? Json(*durations.handOff) : Json()}};
 }
 
-std::string durationsText(const Durations& durations)
+// A bar per interval, in eighths of the highest.
+std::string shapeOf(const traces::Histogram& histogram)
+{
+    constexpr std::array<std::string_view, 9> kBars{"·", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    const std::size_t most = *std::max_element(histogram.counts.begin(), histogram.counts.end());
+    std::string shape;
+    for (const std::size_t count : histogram.counts) shape += kBars[(count * 8 + most - 1) / most];
+    return shape;
+}
+
+std::string durationsText(const traces::Trace& trace, const Durations& durations)
 {
     Table table({{"stage", Align::Right},
                  {"kind", Align::Left},
                  {"count", Align::Right},
                  {"median", Align::Right},
+                 {"middle half", Align::Right},
                  {"p95", Align::Right},
                  {"shortest", Align::Right},
-                 {"longest", Align::Right}});
-    for (const traces::ActionStatistics& s : durations.actions)
+                 {"longest", Align::Right},
+                 {"far out", Align::Right},
+                 {"shortest to longest", Align::Left}});
+    for (const auto& [s, histogram] : durations.actions)
         table.add({flowText(s.flow) + fmt::format("{}", s.stage.value), std::string(kindName(s.kind)),
-                   fmt::format("{}", s.count), formatDuration(s.median), formatDuration(s.p95), formatDuration(s.least),
-                   formatDuration(s.most)});
+                   fmt::format("{}", s.count), formatDuration(s.median),
+                   fmt::format("{} – {}", formatDuration(s.lowerQuartile), formatDuration(s.upperQuartile)), formatDuration(s.p95),
+                   formatDuration(s.least), formatDuration(s.most), s.outliers.empty() ? "" : fmt::format("{}", s.outliers.size()),
+                   shapeOf(histogram)});
     std::string text = fmt::format("\ndurations of actions{}\n{}",
                                    durations.firstLeftOut ? ", the first step left out" : "", table.text());
+    std::vector<std::string> outliers;
+    for (const Durations::Row& row : durations.actions) {
+        for (const traces::SliceRef& ref : row.statistics.outliers) {
+            const traces::Slice slice = trace.slice(ref);
+            outliers.push_back(fmt::format("{} of step {} ({})", trace.sliceName(ref), slice.step.value, formatDuration(slice.end - slice.begin)));
+        }
+    }
+    if (!outliers.empty()) {
+        constexpr std::size_t kShown = 8;
+        const std::size_t left = outliers.size() > kShown ? outliers.size() - kShown : 0;
+        outliers.resize(outliers.size() - left);
+        text += fmt::format("  far out, longer than the middle half by three times its width: {}{}\n", fmt::join(outliers, ", "),
+                            left > 0 ? fmt::format(", and {} more", left) : "");
+    }
     if (durations.handOff)
         text += fmt::format("  hand-off between ranks: {} (median)\n", formatDuration(*durations.handOff));
     return text;
@@ -123,24 +180,26 @@ int analyze(const Options& options)
     std::string text = heading(file, trace);
     Json steps = Json::array();
     const traces::FinishedSteps finished(trace);
-    for (const traces::StepFigures& figures : traces::allStepFigures(trace)) {
-        steps.push_back(stepJson(trace, figures, finished));
-        text += fmt::format("\nstep {}{}\n{}", figures.step.value,
+    const traces::StepIndex index(trace);
+    const std::vector<traces::StepFigures> all = traces::allStepFigures(trace);
+    for (const traces::StepFigures& figures : all) {
+        if (options.json) steps.push_back(stepJson(trace, index, figures, finished));
+        else text += fmt::format("\nstep {}{}\n{}", figures.step.value,
                             finished.contains(figures.step) ? "" : " (incomplete: it broke off, these are the figures of a part)",
-                            figuresText(trace, figures));
+                            figuresText(trace, index, figures));
     }
-    if (steps.empty()) {
+    if (all.empty()) {
         return failed(Error{
             fmt::format("{}: the trace has no computing slice, so there is nothing to analyse; it has {} in {}",
                         file, counted(trace.sliceCount(), "event"), counted(trace.laneCount(), "lane"))});
     }
     const Durations durations = durationsOf(trace);
-    text += durationsText(durations);
+    text += durationsText(trace, durations);
     Json json{{"steps", steps},
               {"ranks", trace.info.ranks},
               {"events", trace.sliceCount()},
               {"clock", std::string(clockText(trace.info.clock))},
-              {"durations", durationsJson(durations)}};
+              {"durations", durationsJson(trace, durations)}};
     if (options.waterfall) {
         const traces::Step step = middleStepOf(trace);
         const Expected<engine::Waterfall> waterfall = engine::waterfallOf(trace, step);

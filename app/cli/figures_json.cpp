@@ -86,9 +86,9 @@ Json steadyJson(const traces::SteadyState& steady)
 
 } // namespace
 
-Json ranksJson(const traces::Trace& trace, const traces::StepFigures& figures)
+Json ranksJson(const traces::Trace& trace, const traces::StepIndex& index, const traces::StepFigures& figures)
 {
-    const std::vector<traces::MemoryPeak> peaks = traces::memoryPeaks(trace, figures.step);
+    const std::vector<traces::MemoryPeak> peaks = traces::memoryPeaks(trace, index, figures.step);
     Json ranks = Json::array();
     for (std::size_t r = 0; r < figures.ranks.size(); ++r) {
         const traces::RankFigures& rank = figures.ranks[r];
@@ -105,10 +105,10 @@ Json ranksJson(const traces::Trace& trace, const traces::StepFigures& figures)
     return ranks;
 }
 
-Json figuresJson(const traces::Trace& trace, const traces::StepFigures& figures)
+Json figuresJson(const traces::Trace& trace, const traces::StepIndex& index, const traces::StepFigures& figures)
 {
-    const std::optional<traces::SteadyState> steady = traces::steadyState(trace, figures.step);
-    const traces::Expected<traces::CriticalPath> path = traces::criticalPath(trace, figures.step);
+    const std::optional<traces::SteadyState> steady = traces::steadyState(trace, index, figures.step);
+    const traces::Expected<traces::CriticalPath> path = traces::criticalPath(trace, index, figures.step);
     return {{"schedule", trace.info.schedule},
             {"ranks", figures.ranks.size()},
             {"chunks", trace.info.chunks},
@@ -121,7 +121,7 @@ Json figuresJson(const traces::Trace& trace, const traces::StepFigures& figures)
             {"bubble_over_ideal", figures.bubbleOverIdeal},
             {"steady_state", steady ? steadyJson(*steady) : Json()},
             {"critical_path", path.ok() ? pathJson(path.value()) : Json()},
-            {"per_rank", ranksJson(trace, figures)}};
+            {"per_rank", ranksJson(trace, index, figures)}};
 }
 
 Json waterfallJson(const engine::Waterfall& waterfall)

@@ -84,9 +84,9 @@ std::string heldText(const traces::MemoryPeak& peak)
 }
 
 // Where the step's time went, along the chain that ends last.
-std::string pathText(const traces::Trace& trace, const traces::StepFigures& figures)
+std::string pathText(const traces::Trace& trace, const traces::StepIndex& index, const traces::StepFigures& figures)
 {
-    const traces::Expected<traces::CriticalPath> found = traces::criticalPath(trace, figures.step);
+    const traces::Expected<traces::CriticalPath> found = traces::criticalPath(trace, index, figures.step);
     if (!found.ok()) return "";
     const traces::CriticalPath& path = found.value();
     if (path.links.empty()) return "the step takes no time";
@@ -98,9 +98,9 @@ std::string pathText(const traces::Trace& trace, const traces::StepFigures& figu
 }
 
 // What makes up each rank's peak: the classes that some rank has, and of how many micro-batches the activations are.
-std::string memoryText(const traces::Trace& trace, const traces::StepFigures& figures)
+std::string memoryText(const traces::Trace& trace, const traces::StepIndex& index, const traces::StepFigures& figures)
 {
-    const std::vector<traces::MemoryPeak> peaks = traces::memoryPeaks(trace, figures.step);
+    const std::vector<traces::MemoryPeak> peaks = traces::memoryPeaks(trace, index, figures.step);
     std::vector<std::size_t> classes;
     for (std::size_t c = 0; c < traces::kMemoryClassCount; ++c)
         if (std::any_of(peaks.begin(), peaks.end(), [&](const traces::MemoryPeak& peak) { return peak.byClass[c] > 0; })) classes.push_back(c);
@@ -136,7 +136,7 @@ std::string shapeText(const traces::TraceInfo& info)
     return text;
 }
 
-std::string figuresText(const traces::Trace& trace, const traces::StepFigures& figures)
+std::string figuresText(const traces::Trace& trace, const traces::StepIndex& index, const traces::StepFigures& figures)
 {
     Table table({{"", Align::Left}, {"", Align::Right}, {"", Align::Left}});
     const auto workNs = static_cast<traces::TimeNs>(std::llround(figures.work));
@@ -147,14 +147,14 @@ std::string figuresText(const traces::Trace& trace, const traces::StepFigures& f
         {"bubble_span", traces::formatPercent(figures.bubbleSpan),
          fmt::format("1 - work / largest span of a rank ({}); the Zero-Bubble papers'", formatDuration(figures.maxSpan))});
     table.add({"bubble_over_ideal", traces::formatPercent(figures.bubbleOverIdeal), "makespan / work - 1; Megatron-LM's"});
-    if (const std::optional<traces::SteadyState> steady = traces::steadyState(trace, figures.step))
+    if (const std::optional<traces::SteadyState> steady = traces::steadyState(trace, index, figures.step))
         table.add({"steady state", formatDuration(std::llround(steady->period)),
                    fmt::format("per micro-batch on rank {}, {:.4g} a second; bubble {}: what ranks idle in that time, on average", steady->bottleneck.value, steady->rate,
                                traces::formatPercent(steady->bubble))});
-    table.add({"critical path", "", pathText(trace, figures)});
+    table.add({"critical path", "", pathText(trace, index, figures)});
     std::string text = table.text();
     text.erase(0, text.find('\n') + 1); // this table has no titles
-    return text + "\n" + ranksText(figures) + memoryText(trace, figures);
+    return text + "\n" + ranksText(figures) + memoryText(trace, index, figures);
 }
 
 std::string waterfallText(const engine::Waterfall& waterfall)

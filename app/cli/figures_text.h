@@ -5,13 +5,14 @@
 
 #include "engine/explain/waterfall.h"
 #include "traces/analysis/figures.h"
+#include "traces/analysis/step_index.h"
 
 #include <string>
 
 namespace stagecraft::cli {
 
-// With the memory peaks and what they consist of, where the trace knows any memory.
-std::string figuresText(const traces::Trace& trace, const traces::StepFigures& figures);
+// `index` is the trace's: who asks for many steps makes it once. With the memory peaks and what they consist of, where the trace knows any memory.
+std::string figuresText(const traces::Trace& trace, const traces::StepIndex& index, const traces::StepFigures& figures);
 
 // A bar per part, drawn in characters, and the step that they sum up to.
 std::string waterfallText(const engine::Waterfall& waterfall);

@@ -76,7 +76,7 @@ private:
 class Follower {
 public:
     Follower(const FollowOptions& options, std::optional<JournalFile> journal)
-        : progress_(options.progress), journal_(std::move(journal))
+        : recent_(options.slices), progress_(options.progress), journal_(std::move(journal))
     {
         if (!journal_) return;
         journal_->begin();
@@ -92,7 +92,7 @@ public:
             }
             if (writer_) writer_->write(record);
             // what does not fit is named in the trace, so that whoever opens it knows
-            if (auto applied = traces::apply(run.trace, record); !applied.ok()) run.trace.addNote(applied.error().message);
+            if (auto applied = recent_.take(record); !applied.ok()) addNote(applied.error().message);
         }
         sayNewNotes();
         if (journal_) note(journal_->sync());
@@ -101,6 +101,9 @@ public:
     void finish(engine::SessionState state)
     {
         run.state = state;
+        run.slices = recent_.takenSlices();
+        run.droppedSteps = recent_.droppedSteps();
+        run.trace = recent_.release();
         if (journal_) note(journal_->close());
     }
 
@@ -110,7 +113,7 @@ private:
     // At once: a run that may not fit into memory could end without another word.
     void sayNewNotes()
     {
-        const std::vector<std::string>& notes = run.trace.notes();
+        const std::vector<std::string>& notes = recent_.notes();
         if (notesSaid_ < notes.size()) progress_.clear();
         for (; notesSaid_ < notes.size(); ++notesSaid_) warn("the run: " + notes[notesSaid_]);
     }
@@ -119,7 +122,7 @@ private:
     {
         Expected<engine::SessionMessage> message = engine::readMessage(json);
         if (!message.ok()) {
-            run.trace.addNote(message.error().in("message of the engine").message);
+            addNote(message.error().in("message of the engine").message);
             return;
         }
         if (const auto* progress = std::get_if<engine::ProgressMessage>(&message.value())) progress_.show(*progress);
@@ -137,6 +140,9 @@ private:
         failed(*run.journalFault);
     }
 
+    void addNote(std::string note) { (void)recent_.take(traces::NoteRecord{std::move(note)}); } // which always fits
+
+    traces::RecentTrace recent_;
     ProgressLine progress_;
     std::optional<JournalFile> journal_;
     std::optional<traces::JournalWriter> writer_;

@@ -10,6 +10,7 @@
 #include "app/cli/command.h"
 #include "engine/session/session.h"
 #include "engine/session/session_message.h"
+#include "traces/store/recent_trace.h"
 
 #include <optional>
 #include <string>
@@ -19,10 +20,13 @@ namespace stagecraft::cli {
 struct FollowOptions {
     std::string journal;   // records are written there as they are taken, so that a crash loses none; empty: nowhere
     bool progress = false; // on standard error, for a terminal
+    std::size_t slices = traces::RecentTrace::kEverything; // that stay in memory: the last steps, so that a run may go on for days
 };
 
 struct LiveRun {
-    traces::Trace trace;
+    traces::Trace trace; // of the steps that stayed in memory
+    std::size_t slices = 0;       // of the whole run
+    std::size_t droppedSteps = 0; // before those of the trace
     engine::SessionState state = engine::SessionState::Idle;
     std::optional<engine::RunResult> result;
     std::optional<engine::FailureMessage> failure;

@@ -23,6 +23,7 @@ namespace stagecraft::cli {
 namespace {
 
 constexpr int kMaxSteps = 1'000'000;
+constexpr std::size_t kSlicesInMemory = std::size_t{1} << 16; // some MB
 
 struct Options {
     std::string plan;
@@ -85,10 +86,11 @@ std::optional<traces::StepFigures> middleFigures(const traces::Trace& trace)
     return std::move(figures).value();
 }
 
-std::string basisText(const traces::Trace& trace)
+std::string basisText(const LiveRun& run)
 {
-    const std::size_t leftOut = traces::stepsLeftOut(trace.steps().size());
-    return fmt::format("median of {}{}", trace.steps().size() - leftOut, leftOut > 0 ? ", the first left out" : "");
+    const std::size_t steps = run.droppedSteps + run.trace.steps().size();
+    const std::size_t leftOut = traces::stepsLeftOut(steps);
+    return fmt::format("median of {}{}", steps - leftOut, leftOut > 0 ? ", the first left out" : "");
 }
 
 Json resultJson(const LiveRun& run, const std::optional<traces::StepFigures>& figures)
@@ -105,7 +107,7 @@ Json resultJson(const LiveRun& run, const std::optional<traces::StepFigures>& fi
             {"outputs", result.outputs},
             {"gradient_check", std::string(engine::gradientCheckText(result.gradientCheck))},
             {"gradient_max_abs_diff", result.gradientMaxAbsDiff},
-            {"per_rank", figures ? ranksJson(run.trace, *figures) : Json::array()},
+            {"per_rank", figures ? ranksJson(run.trace, traces::StepIndex(run.trace), *figures) : Json::array()},
             {"notes", run.trace.notes()}};
 }
 
@@ -125,7 +127,7 @@ std::string resultText(const LiveRun& run, const std::optional<traces::StepFigur
     const char* virtualTime = result.mode == engine::runModeText(engine::RunMode::Emulated) ? ", virtual time" : "";
     std::string text = fmt::format("{}; {} on {}, {}\n\n", shapeText(run.trace.info), result.mode, result.device,
                                    labelText(run.trace.info.label));
-    text += fmt::format("  step            {} ({}{})\n", traces::formatDuration(result.stepNs), basisText(run.trace),
+    text += fmt::format("  step            {} ({}{})\n", traces::formatDuration(result.stepNs), basisText(run),
                         virtualTime);
     text += fmt::format("  predicted step  {} (simulated from this run's median costs)\n",
                         traces::formatDuration(result.predictedStepNs));
@@ -137,7 +139,10 @@ std::string resultText(const LiveRun& run, const std::optional<traces::StepFigur
     text += fmt::format("  gradient check  {}, largest difference {:.3g}\n", engine::gradientCheckText(result.gradientCheck),
                         result.gradientMaxAbsDiff);
     for (const std::string& note : run.trace.notes()) text += fmt::format("  note            {}\n", note);
-    if (figures) text += fmt::format("\nstep {} of the trace:\n{}", figures->step.value, figuresText(run.trace, *figures));
+    if (!figures) return text;
+    const std::string among = run.droppedSteps > 0 ? fmt::format("last {}, which stayed in memory", traces::counted(run.trace.steps().size(), "step"))
+                                                   : "trace";
+    text += fmt::format("\nstep {} of the {}:\n{}", figures->step.value, among, figuresText(run.trace, traces::StepIndex(run.trace), *figures));
     return text;
 }
 
@@ -156,7 +161,7 @@ int report(const LiveRun& run, const Options& options)
     }
     if (run.failure) return failed(failureOf(*run.failure));
     if (run.state == engine::SessionState::Stopped) {
-        return failed(Error{fmt::format("stopped; kept {}{}", traces::counted(run.trace.sliceCount(), "event"),
+        return failed(Error{fmt::format("stopped; kept {}{}", traces::counted(run.slices, "event"),
                                         options.trace.empty() ? "" : " in " + options.trace)});
     }
     if (!run.result) return failed(Error{fmt::format("the run ended ({}) without a result", engine::stateText(run.state))});
@@ -183,7 +188,10 @@ int runPlan(const Options& options)
     std::signal(SIGPIPE, SIG_IGN); // a reader that went away must not take the run's trace with it
     const bool asJournal = traces::traceFormOf(options.trace) == traces::TraceForm::Journal;
     Expected<LiveRun> run = follow(*session.value(), plan.value(),
-                                   {.journal = asJournal ? options.trace : "", .progress = ::isatty(STDERR_FILENO) == 1});
+                                   {.journal = asJournal ? options.trace : "",
+                                    .progress = ::isatty(STDERR_FILENO) == 1,
+                                    // a journal grows on the disk; the other forms are written from the whole trace
+                                    .slices = options.trace.empty() || asJournal ? kSlicesInMemory : traces::RecentTrace::kEverything});
     if (!run.ok()) return failed(run.error());
 
     int saved = run.value().journalFault ? kFailed : kDone; // said when it happened

@@ -58,6 +58,7 @@ int simulate(const Options& options)
     const std::vector<traces::StepFigures> all = traces::allStepFigures(trace.value());
     if (all.empty()) return failed(Error{"the schedule has no computing action"});
     const traces::StepFigures& figures = all.front();
+    const traces::StepIndex index(trace.value());
     const std::vector<engine::LinkTraffic> links = engine::trafficOf(schedule.value(), costs.value());
 
     if (!options.trace.empty()) {
@@ -67,13 +68,13 @@ int simulate(const Options& options)
     Json json;
     std::string text;
     if (options.json) {
-        json = figuresJson(trace.value(), figures);
+        json = figuresJson(trace.value(), index, figures);
         if (asynchronous) addVersions(json["per_rank"], schedule.value());
         json["links"] = linksJson(links, figures.makespan);
         if (steps > 1) addSteps(json, trace.value(), all);
     } else {
         text = fmt::format("{}; simulated, costs {}\n\n{}", shapeText(trace.value().info), costs.value().origin,
-                           figuresText(trace.value(), figures));
+                           figuresText(trace.value(), index, figures));
         if (asynchronous) text += "\n" + versionsText(schedule.value());
         if (!links.empty()) text += "\n" + linksText(links, figures.makespan);
         if (steps > 1) text += "\n" + stepsText(all);

@@ -18,6 +18,7 @@ struct Output {
     int exitCode = -1; // 128 + signal where a signal ended it, as a shell says it
     std::string out = {};
     std::string err = {};
+    long mostKiB = 0; // of memory that it had at a time
 };
 
 // A running program. Its output is collected by finish(), which also ends it when the time is over.

@@ -172,6 +172,27 @@ TEST(Run, StopsOnCtrlCAndKeepsWhatRan)
     EXPECT_EQ(Json::parse(analysed.out)["ranks"], 2);
 }
 
+// A run of any length: between 5000 and 10,000 steps nothing grows but what a step leaves behind for the result, its loss and the
+// medians of its stages. Emulated, for there no thread waits for another that has no core.
+TEST(Run, LeavesMemoryFlatOverTenThousandSteps)
+{
+    const TemporaryFolder folder;
+    traces::test::spill(folder.file("tiny.plan.json"), R"({"stagecraft_plan": 1, "name": "tiny",
+        "model": {"layers": [{"type": "linear", "in": 4, "out": 4}, {"type": "linear", "in": 4, "out": 4}]},
+        "pipeline": {"schedule": "1f1b", "ranks": 2, "microbatches": 2},
+        "run": {"mode": "emulated", "check": "off", "optimizer": "sgd"}})");
+    const auto mostKiB = [&](const std::string& steps, const std::string& journal) {
+        const Output output = stagecraft({"run", folder.file("tiny.plan.json"), "--steps", steps, "--trace", folder.file(journal)});
+        EXPECT_EQ(output.exitCode, 0) << output.err;
+        EXPECT_THAT(output.out, HasSubstr("in " + steps + " steps"));
+        return output.mostKiB;
+    };
+    const long few = mostKiB("5000", "few.strace");
+    const long many = mostKiB("10000", "many.strace");
+    EXPECT_LT(many - few, 5 * 1024) << "the trace of 5000 steps has more than twice that in memory";
+    EXPECT_EQ(jsonOf({"analyze", folder.file("many.strace"), "--json"})["steps"].size(), 10'000U);
+}
+
 TEST(Worker, RunsPlansOnRequestAndAnswersWithAJournal)
 {
     const TemporaryFolder folder;

@@ -135,10 +135,35 @@ TEST(Analyze, TellsHowLongActionsTook)
     ASSERT_EQ(durations["actions"].size(), 8U); // two kinds on four stages
     const Json& forward = durations["actions"][0];
     EXPECT_THAT(keysOf(forward),
-                ElementsAre("stage", "direction", "kind", "count", "median_ns", "p95_ns", "min_ns", "max_ns"));
+                ElementsAre("stage", "direction", "kind", "count", "median_ns", "lower_quartile_ns", "upper_quartile_ns", "p95_ns", "min_ns",
+                            "max_ns", "outliers", "histogram"));
     EXPECT_EQ(forward["count"], 8);
-    for (const char* key : {"median_ns", "p95_ns", "min_ns", "max_ns"}) EXPECT_EQ(forward[key], 1'000'000) << key;
+    EXPECT_EQ(forward["histogram"], Json::parse(R"({"from_ns": 1000000, "width_ns": 1, "counts": [8]})"));
+    for (const char* key : {"median_ns", "lower_quartile_ns", "upper_quartile_ns", "p95_ns", "min_ns", "max_ns"}) EXPECT_EQ(forward[key], 1'000'000) << key;
     EXPECT_THAT(stagecraft({"analyze", file}).out, HasSubstr("hand-off between ranks: 100 µs (median)"));
+}
+
+// A forward that took a hundred times as long as the others of its stage.
+TEST(Analyze, NamesTheActionsThatTookFarLonger)
+{
+    const TemporaryFolder folder;
+    traces::Trace trace;
+    trace.info.ranks = 1;
+    const traces::LaneId lane = trace.addLane({.rank = traces::Rank{0}, .name = "rank 0"});
+    traces::TimeNs at = 0;
+    for (int i = 0; i < 8; ++i) {
+        const traces::TimeNs time = i == 5 ? 100'000'000 : 1'000'000 + i;
+        trace.append(lane, {.begin = at, .end = at + time, .action = traces::makeAction(traces::ActionKind::Forward, traces::Stage{0}, traces::MicroBatch{i}), .step = traces::Step{0}});
+        at += time;
+    }
+    trace.addStep({.step = traces::Step{0}, .span = {0, at}, .loss = {}});
+    const std::string file = folder.file("late.strace");
+    ASSERT_TRUE(traces::saveJournal(trace, file).ok());
+    const Json forward = jsonOf({"analyze", file, "--json"})["durations"]["actions"][0];
+    ASSERT_EQ(forward["outliers"].size(), 1U);
+    EXPECT_EQ(forward["outliers"][0]["slice"], "0F5");
+    EXPECT_EQ(forward["outliers"][0]["step"], 0);
+    EXPECT_THAT(stagecraft({"analyze", file}).out, HasSubstr("by three times its width: 0F5 of step 0 (100 ms)"));
 }
 
 TEST(Analyze, ReadsAJournalThatWasCutOffAndSaysSo)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/traces/staircase.h"
 #include "traces/analysis/compare.h"
-#include "traces/analysis/statistics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -93,40 +92,6 @@ TEST(CompareTraces, HoldsEveryStepAgainstTheOnlyOneOfASimulation)
     EXPECT_EQ(all[1].actual, Step{1});
     EXPECT_EQ(compareTraces(actual, actual).value()[1].predicted, Step{1});
     EXPECT_FALSE(compareTraces(actual, Trace{}).ok());
-}
-
-TEST(ActionStatistics, GiveMediansByStageAndKind)
-{
-    Trace trace = staircase({"0F0 - - - - 0F1 0F2 - 0B0 - 0B1 - - -"});
-    test::addStaircase(trace, {"0F0 - - - - - - - - -"}, {.origin = 90'000, .step = Step{-1}}); // left out below
-    trace.addPause({90'000, 91'000});
-    const auto stats = actionStatistics(trace, {.from = kStep});
-    EXPECT_THAT(stats, ElementsAre(ActionStatistics{Stage{0}, Flow::Single, ActionKind::Forward, 3, 2000, 5000, 1000, 5000},
-                                   ActionStatistics{Stage{0}, Flow::Single, ActionKind::Backward, 2, 3000, 4000, 2000, 4000}));
-    EXPECT_EQ(actionStatistics(trace)[0].most, 9000) << "the pause does not count";
-    EXPECT_TRUE(actionStatistics(Trace{}).empty());
-}
-
-// Nearest rank: of 20 values 19 are at most the 19th, of 21 the 20th is the first with 95 % (19.95) at or below it.
-TEST(ActionStatistics, TakeTheNearestRankForThe95thPercentile)
-{
-    for (const auto& [count, p95] : {std::pair{20, 19}, {21, 20}, {1, 1}, {100, 95}}) {
-        Trace trace;
-        const LaneId lane = trace.addLane({.rank = Rank{0}, .name = "rank 0"});
-        TimeNs at = 0;
-        for (int i = 1; i <= count; ++i) {
-            trace.append(lane, {.begin = at, .end = at + i, .action = forward(Stage{0}, MicroBatch{i}), .step = Step{0}});
-            at += i;
-        }
-        EXPECT_EQ(actionStatistics(trace).front().p95, p95) << count;
-    }
-}
-
-TEST(HandOff, IsTheMedianOverEdgesBetweenRanks)
-{
-    EXPECT_EQ(medianHandOff(staircase({"0F0 . . 0B0", ". 1F0 1B0"}, {.latency = 70})), 70);
-    EXPECT_EQ(medianHandOff(staircase({"0F0 1F0 1B0 0B0"}, {.latency = 70, .chunks = 2})), std::nullopt) << "on one rank";
-    EXPECT_EQ(medianHandOff(Trace{}), std::nullopt);
 }
 
 } // namespace

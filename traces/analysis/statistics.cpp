@@ -5,36 +5,99 @@
 #include "traces/analysis/pauses.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
 namespace stagecraft::traces {
 
-std::vector<ActionStatistics> actionStatistics(const Trace& trace, const StatisticsOptions& options)
+namespace {
+
+struct Duration {
+    TimeNs time = 0;
+    SliceRef slice{};
+};
+
+// Calls visit(work, duration) for all that counts.
+template <class Visit>
+void forEachDuration(const Trace& trace, const StatisticsOptions& options, Visit visit)
 {
     const Pauses pauses(trace.pauses());
-    std::map<std::tuple<Stage, Flow, ActionKind>, std::vector<TimeNs>> durations;
-    for (const Lane& lane : trace.lanes()) {
+    for (std::size_t l = 0; l < trace.laneCount(); ++l) {
+        const Lane& lane = trace.lane(LaneId{l});
         if (lane.info().kind != LaneKind::Compute) continue;
         for (std::size_t i = 0; i < lane.size(); ++i) {
             const Work& work = lane.action(i).work;
             if (work.kind == ActionKind::None || lane.step(i) < options.from) continue;
-            durations[{work.stage, work.flow, work.kind}].push_back(pauses.running({lane.begin(i), lane.end(i)}));
+            visit(work, Duration{pauses.running({lane.begin(i), lane.end(i)}), {LaneId{l}, static_cast<std::uint32_t>(i)}});
         }
     }
+}
+
+// The nearest rank: the least value that at least `percent` of all reach or stay below. Not for none.
+std::size_t rankOf(std::size_t count, std::size_t percent) { return (count * percent + 99) / 100 - 1; }
+
+ActionStatistics statisticsOf(const Work& work, std::vector<Duration>& durations)
+{
+    std::stable_sort(durations.begin(), durations.end(), [](const Duration& a, const Duration& b) { return a.time < b.time; });
+    std::vector<TimeNs> times;
+    times.reserve(durations.size());
+    for (const Duration& duration : durations) times.push_back(duration.time);
+    ActionStatistics statistics{.stage = work.stage,
+                                .flow = work.flow,
+                                .kind = work.kind,
+                                .count = times.size(),
+                                .median = medianOf(times),
+                                .lowerQuartile = times[rankOf(times.size(), 25)],
+                                .upperQuartile = times[rankOf(times.size(), 75)],
+                                .p95 = times[rankOf(times.size(), 95)],
+                                .least = times.front(),
+                                .most = times.back()};
+    for (auto it = durations.rbegin(); it != durations.rend() && it->time > statistics.outlierFrom(); ++it)
+        statistics.outliers.push_back(it->slice);
+    return statistics;
+}
+
+} // namespace
+
+std::vector<ActionStatistics> actionStatistics(const Trace& trace, const StatisticsOptions& options)
+{
+    std::map<std::tuple<Stage, Flow, ActionKind>, std::vector<Duration>> durations;
+    forEachDuration(trace, options, [&](const Work& work, const Duration& duration) {
+        durations[{work.stage, work.flow, work.kind}].push_back(duration);
+    });
     std::vector<ActionStatistics> all;
     for (auto& [key, values] : durations) {
-        std::sort(values.begin(), values.end());
-        all.push_back({.stage = std::get<Stage>(key),
-                       .flow = std::get<Flow>(key),
-                       .kind = std::get<ActionKind>(key),
-                       .count = values.size(),
-                       .median = medianOf(values),
-                       .p95 = values[(values.size() * 95 + 99) / 100 - 1], // nearest rank
-                       .least = values.front(),
-                       .most = values.back()});
+        const auto& [stage, flow, kind] = key;
+        all.push_back(statisticsOf({.kind = kind, .flow = flow, .stage = stage}, values));
     }
     return all;
+}
+
+std::vector<TimeNs> durationsOf(const Trace& trace, Stage stage, Flow flow, ActionKind kind, const StatisticsOptions& options)
+{
+    std::vector<TimeNs> times;
+    forEachDuration(trace, options, [&](const Work& work, const Duration& duration) {
+        if (work.stage == stage && work.flow == flow && work.kind == kind) times.push_back(duration.time);
+    });
+    return times;
+}
+
+Histogram histogramOf(std::vector<TimeNs> values, std::size_t mostIntervals)
+{
+    if (values.empty()) return {};
+    std::sort(values.begin(), values.end());
+    const TimeNs least = values.front();
+    const TimeNs range = values.back() - least;
+    const TimeNs quartiles = values[rankOf(values.size(), 75)] - values[rankOf(values.size(), 25)];
+    const double rule = 2 * static_cast<double>(quartiles) / std::cbrt(static_cast<double>(values.size()));
+    // so wide that the range takes no more than that many; a rule of no width leaves as many as are allowed
+    const auto fewest = static_cast<TimeNs>(mostIntervals);
+    const TimeNs width = std::max({static_cast<TimeNs>(std::ceil(rule)), (range + fewest - 1) / fewest, TimeNs{1}});
+    Histogram histogram{.from = least, .width = width, .counts = std::vector<std::size_t>(static_cast<std::size_t>(std::max((range + width - 1) / width, TimeNs{1})))};
+    for (const TimeNs value : values)
+        ++histogram.counts[std::min(static_cast<std::size_t>((value - least) / width), histogram.counts.size() - 1)];
+    return histogram;
 }
 
 std::optional<TimeNs> medianHandOff(const Trace& trace, const StatisticsOptions& options)

@@ -4,6 +4,7 @@
 // left out.
 //
 //   for (const ActionStatistics& s : actionStatistics(trace)) use(s.stage, s.kind, s.median);
+//   Histogram times = histogramOf(durationsOf(trace, Stage{1}, Flow::Single, ActionKind::Forward));
 //   std::optional<TimeNs> transfer = medianHandOff(trace);
 #pragma once
 
@@ -21,10 +22,16 @@ struct ActionStatistics {
     ActionKind kind = ActionKind::None;
     std::size_t count = 0;
     TimeNs median = 0;
-    TimeNs p95 = 0; // at least 95 % took so long or less
+    TimeNs lowerQuartile = 0; // at least 25 % took so long or less
+    TimeNs upperQuartile = 0; // 75 %
+    TimeNs p95 = 0;           // 95 %
     TimeNs least = 0;
     TimeNs most = 0;
+    // Those that took longer than the upper quartile by more than three times the distance of the quartiles (Tukey, Exploratory Data
+    // Analysis, 1977: "far out"), the longest first.
+    std::vector<SliceRef> outliers = {};
 
+    [[nodiscard]] TimeNs outlierFrom() const { return upperQuartile + 3 * (upperQuartile - lowerQuartile); } // what is longer is one
     bool operator==(const ActionStatistics&) const = default;
 };
 
@@ -34,6 +41,21 @@ struct StatisticsOptions {
 
 // One for each stage and kind of action on the compute lanes, by stage, direction and kind.
 std::vector<ActionStatistics> actionStatistics(const Trace& trace, const StatisticsOptions& options = {});
+
+// Of the actions of one stage and kind, each without pauses, in the order of their lanes.
+std::vector<TimeNs> durationsOf(const Trace& trace, Stage stage, Flow flow, ActionKind kind, const StatisticsOptions& options = {});
+
+// How many values lie in [from + i width, from + (i + 1) width); the last interval has its end as well.
+struct Histogram {
+    TimeNs from = 0;
+    TimeNs width = 1;
+    std::vector<std::size_t> counts;
+    bool operator==(const Histogram&) const = default;
+};
+
+// Intervals as wide as Freedman and Diaconis have it (Zeitschrift fuer Wahrscheinlichkeitstheorie 57, 1981): twice the distance of the
+// quartiles over the cube root of the count; at most `mostIntervals`, and one where all values are the same. None for no values.
+Histogram histogramOf(std::vector<TimeNs> values, std::size_t mostIntervals = 40);
 
 // Median over the data edges between ranks of the time from the producer's end until the data could be used. Nothing where
 // no edge crosses ranks.
