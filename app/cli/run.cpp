@@ -23,7 +23,7 @@ namespace stagecraft::cli {
 namespace {
 
 constexpr int kMaxSteps = 1'000'000;
-constexpr std::size_t kSlicesInMemory = std::size_t{1} << 16; // some MB
+constexpr std::size_t kSlicesInMemory = std::size_t{1} << 14; // a few MB
 
 struct Options {
     std::string plan;

@@ -74,11 +74,14 @@ void RunTotals::endStep(const StepSpan& step)
 {
     steps_.push_back(step);
     const auto ended = open_.find(step.step);
+    if (ended == open_.end()) return;
     for (std::size_t series = 0; series < medians_.size(); ++series) {
-        const bool any = ended != open_.end() && !ended->second[series].empty();
-        medians_[series].push_back(any ? std::optional(medianOf(std::move(ended->second[series]))) : std::nullopt);
+        if (ended->second[series].empty()) continue;
+        const TimeNs median = medianOf(std::move(ended->second[series]));
+        if (steps_.size() == 1) medians_[series].first = median;
+        else medians_[series].others.push_back(median);
     }
-    if (ended != open_.end()) open_.erase(ended);
+    open_.erase(ended);
 }
 
 TimeNs RunTotals::median(Stage stage, ActionKind kind) const
@@ -91,10 +94,8 @@ TimeNs RunTotals::medianTransfer() const { return medianOfSeries(transferSeries_
 
 TimeNs RunTotals::medianOfSeries(std::size_t series) const
 {
-    std::vector<TimeNs> values;
-    for (std::size_t i = stepsLeftOut(steps_.size()); i < steps_.size(); ++i) {
-        if (medians_[series][i]) values.push_back(*medians_[series][i]);
-    }
+    std::vector<TimeNs> values = medians_[series].others;
+    if (stepsLeftOut(steps_.size()) == 0 && medians_[series].first) values.push_back(*medians_[series].first);
     return values.empty() ? 0 : medianOf(std::move(values));
 }
 

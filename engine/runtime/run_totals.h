@@ -34,6 +34,11 @@ public:
 private:
     static constexpr std::size_t kKinds = 6;
     using Durations = std::vector<std::vector<traces::TimeNs>>; // by series
+    // Of one series, the medians of the steps in which it had anything. Compact: a run may have millions of steps.
+    struct Medians {
+        std::optional<traces::TimeNs> first; // of the first step, which may not count
+        std::vector<traces::TimeNs> others;
+    };
 
     void takeSlice(const traces::SliceRecord& record);
     void note(traces::Step step, std::size_t series, traces::TimeNs duration);
@@ -45,7 +50,7 @@ private:
     std::vector<traces::LaneInfo> lanes_;
     std::map<traces::Rank, traces::Slice> beside_; // the forward of a pair, until its backward comes
     std::map<traces::Step, Durations> open_; // steps that have not ended
-    std::vector<std::vector<std::optional<traces::TimeNs>>> medians_; // by series, then one for each of steps_
+    std::vector<Medians> medians_;           // by series
     std::vector<traces::StepSpan> steps_;
     std::vector<traces::Interval> pauses_;
 };

@@ -189,7 +189,7 @@ TEST(Run, LeavesMemoryFlatOverTenThousandSteps)
     };
     const long few = mostKiB("5000", "few.strace");
     const long many = mostKiB("10000", "many.strace");
-    EXPECT_LT(many - few, 5 * 1024) << "the trace of 5000 steps has more than twice that in memory";
+    EXPECT_LT(many - few, 3 * 1024) << "the trace of 5000 steps has more than twice that in memory";
     EXPECT_EQ(jsonOf({"analyze", folder.file("many.strace"), "--json"})["steps"].size(), 10'000U);
 }
 
