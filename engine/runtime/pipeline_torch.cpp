@@ -9,6 +9,7 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 
+#include <cmath>
 #include <stdexcept>
 #include <system_error>
 
@@ -151,7 +152,14 @@ at::Tensor Pipeline::execute(const Work& work, Step step, at::Tensor input)
         stage.parameters().front().mutable_grad().add_(1);
     };
     switch (work.kind) {
-    case ActionKind::Forward: return stage.forward(unit, std::move(input));
+    case ActionKind::Forward: {
+        at::Tensor output = stage.forward(unit, std::move(input));
+        const double loss = stage.losses()[index(work.microbatch)];
+        // at once: whatever comes after it would be none either
+        if (!std::isfinite(loss))
+            throw std::domain_error(divergedLoss(loss, step > Step{0} || schedule_.asynchronous(), run_.learningRate));
+        return output;
+    }
     case ActionKind::Recompute: stage.recompute(unit); return {};
     case ActionKind::Backward: {
         at::Tensor result = stage.backward(unit, std::move(input));

@@ -73,9 +73,15 @@ ProgressMessage preparationProgress(const PreparationPiece& piece)
 
 std::string divergenceNote(Step step, double learningRate)
 {
-    return fmt::format("the training diverged in step {}: its loss or a gradient is no longer a finite number. Take a lower "
-                       "learning rate than {:g}",
+    return fmt::format("the training diverged in step {}: a gradient is no longer a finite number. Take a lower learning rate than {:g}",
                        step.value, learningRate);
+}
+
+std::string divergedLoss(double loss, bool updated, double learningRate)
+{
+    if (!updated)
+        return fmt::format("the loss is {} before any update of the weights: look for values in the data that are none or far too large", loss);
+    return fmt::format("the loss is {}: the training has diverged. Take a lower learning rate than {:g}", loss, learningRate);
 }
 
 std::string busyNote(double excess)

@@ -19,8 +19,10 @@ traces::TraceInfo openingInfo(const RunnablePlan& runnable);
 engine::ProgressMessage progressAfter(int completedSteps, int allSteps);
 engine::ProgressMessage preparationProgress(const PreparationPiece& piece);
 
-// Of a loss or gradients that are no longer finite.
+// Gradients of a step are no longer finite, while its loss still was.
 std::string divergenceNote(traces::Step step, double learningRate);
+// Why a loss that is no finite number ends the run, and what to do. `updated`: the weights are no longer those that it began with.
+std::string divergedLoss(double loss, bool updated, double learningRate);
 
 // Emulated actions took `excess` (0.2: a fifth) longer than they computed.
 std::string busyNote(double excess);

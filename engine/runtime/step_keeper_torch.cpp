@@ -3,7 +3,6 @@
 
 #include "engine/runtime/run_messages.h"
 
-#include <cmath>
 #include <utility>
 
 namespace stagecraft::runtime {
@@ -31,8 +30,7 @@ void StepKeeper::finish(Step step, Interval span)
 {
     pipeline_.meetFaultAfter(step);
     ++completed_;
-    const double loss = pipeline_.stepLoss();
-    recorder_.post(StepRecord{{step, span, loss}});
+    recorder_.post(StepRecord{{step, span, pipeline_.stepLoss()}});
     recorder_.post(SessionRecord{engine::writeMessage(progressAfter(completed_, plan_.run.steps))});
     if (checker_.due(step)) {
         try {
@@ -43,7 +41,7 @@ void StepKeeper::finish(Step step, Interval span)
         }
         if (checker_.outcome().result == engine::GradientCheck::Failed) control_.fail(checker_.outcome().failure);
     }
-    if ((!std::isfinite(loss) || checker_.outcome().diverged) && !std::exchange(saidDiverged_, true))
+    if (checker_.outcome().diverged && !std::exchange(saidDiverged_, true))
         recorder_.post(NoteRecord{divergenceNote(step, plan_.run.learningRate)});
 }
 
