@@ -29,6 +29,7 @@ struct Options {
     std::string plan;
     Overrides overrides;
     Overrides::Text mode, device, steps, check;
+    Overrides::Text checkpoint, checkpointEvery, resume;
     std::string trace;
     bool json = false;
 };
@@ -72,6 +73,15 @@ Expected<engine::Plan> withRunOptions(engine::Plan plan, const Options& options)
         const Expected<long long> steps = parseWhole("--steps", *options.steps, 1, kMaxSteps);
         if (!steps.ok()) return steps.error();
         plan.run.steps = static_cast<int>(steps.value());
+    }
+    if (options.checkpoint) plan.run.checkpoint = *options.checkpoint;
+    if (options.resume) plan.run.resume = *options.resume;
+    if (options.checkpointEvery) {
+        const Expected<long long> every = parseWhole("--checkpoint-every", *options.checkpointEvery, 0, kMaxSteps);
+        if (!every.ok()) return every.error();
+        if (plan.run.checkpoint.empty())
+            return Error{fmt::format("--checkpoint-every {}: there is no folder for the checkpoints; give --checkpoint DIR", *options.checkpointEvery)};
+        plan.run.checkpointEvery = static_cast<int>(every.value());
     }
     return plan;
 }
@@ -223,6 +233,9 @@ void addRun(CLI::App& program, Work& work)
     text("--device", options->device, "cpu", "Where tensors live");
     text("--steps", options->steps, "N", "Training steps");
     text("--check", options->check, "off|first|all", "On which steps gradients are compared with the sequential model's");
+    text("--checkpoint", options->checkpoint, "DIR", "Folder that checkpoints are written to, after the last step and:");
+    text("--checkpoint-every", options->checkpointEvery, "N", "After every so many steps as well");
+    text("--resume", options->resume, "DIR", "Go on from a checkpoint: of one step, or the latest in a folder of several. --steps counts those before it too");
     verb.add_option("--trace", options->trace, traceTargetHelp())->type_name("FILE");
     addJsonFlag(verb, options->json);
     addOverrides(verb, options->overrides);

@@ -184,6 +184,9 @@ Expected<void> readRun(const Json& json, RunSpec& run)
     object.number("momentum", run.momentum, 0, 1);
     if (object.find("weight_decay") != nullptr) object.number("weight_decay", run.weightDecay.emplace(), 0, 1e6);
     object.integer("seed", run.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max());
+    object.text("checkpoint", run.checkpoint);
+    object.integer("checkpoint_every", run.checkpointEvery, 0, kMostSteps);
+    object.text("resume", run.resume);
     return object.finish();
 }
 

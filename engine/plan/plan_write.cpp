@@ -100,6 +100,9 @@ OrderedJson runJson(const RunSpec& run)
     if (run.warmupSteps != usual.warmupSteps) json["warmup_steps"] = run.warmupSteps;
     if (run.momentum != usual.momentum) json["momentum"] = run.momentum;
     if (run.weightDecay) json["weight_decay"] = *run.weightDecay;
+    if (!run.checkpoint.empty()) json["checkpoint"] = run.checkpoint;
+    if (run.checkpointEvery != 0) json["checkpoint_every"] = run.checkpointEvery;
+    if (!run.resume.empty()) json["resume"] = run.resume;
     return json;
 }
 

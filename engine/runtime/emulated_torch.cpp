@@ -45,8 +45,8 @@ public:
     void runSteps()
     {
         TimeNs now = 0;
-        for (int step = 0; step < run_.plan.run.steps; ++step) {
-            if (step > 0) run_.keeper.prepare(Step{step}, Preparation(run_.control)); // the first is prepared before the run
+        for (int step = run_.firstStep; step < run_.plan.run.steps; ++step) {
+            if (step > run_.firstStep) run_.keeper.prepare(Step{step}, Preparation(run_.control)); // the first is prepared before the run
             const TimeNs begin = now;
             for (RankState& rank : ranks_) rank = {0, begin};
             sampleAll(begin);
@@ -201,7 +201,8 @@ private:
             return false;
         }
         const TimeNs taken = run_.clock.now() - realBegin;
-        if (step.value >= static_cast<int>(stepsLeftOut(static_cast<std::size_t>(run_.plan.run.steps))))
+        const int steps = run_.plan.run.steps - run_.firstStep;
+        if (step.value - run_.firstStep >= static_cast<int>(stepsLeftOut(static_cast<std::size_t>(steps))))
             busy_.add({.taken = taken, .computed = run_.cpuClock.now() - computedBefore});
         times.end = times.begin + taken + (work.kind == ActionKind::AllReduce ? exchangeTime(action) : 0);
         state.clock = times.end;

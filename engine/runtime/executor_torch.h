@@ -18,6 +18,7 @@ struct Execution {
     const Clock& clock;
     const Clock& cpuClock; // of the calling thread
     const engine::CostTable& costs; // emulated: what hand-offs and sums between ranks take
+    int firstStep = 0; // others may have been done before, by a run that this one goes on from
 };
 
 // A thread per rank; the caller's thread settles pauses meanwhile.

@@ -71,6 +71,21 @@ void addParameters(Tensors& to, const engine::Head& l, at::Generator& g)
     addLinear(to, l.dim, l.vocabulary, g);
 }
 
+// The names of what addParameters() adds: part by part, each with a weight and a bias.
+std::vector<std::string> namesOf(std::initializer_list<const char*> parts)
+{
+    std::vector<std::string> names;
+    for (const std::string part : parts) {
+        names.push_back(part + "weight");
+        names.push_back(part + "bias");
+    }
+    return names;
+}
+std::vector<std::string> namesOf(const engine::Linear&) { return namesOf({""}); }
+std::vector<std::string> namesOf(const engine::Embedding&) { return {"tokens", "positions"}; }
+std::vector<std::string> namesOf(const engine::TransformerBlock&) { return namesOf({"norm1.", "qkv.", "projection.", "norm2.", "up.", "down."}); }
+std::vector<std::string> namesOf(const engine::Head&) { return namesOf({"norm.", "linear."}); }
+
 // The parameters of a layer, as its forward uses them.
 struct Weights {
     const Tensors& all;
@@ -189,6 +204,11 @@ LayerModule::LayerModule(const engine::Layer& layer, std::uint64_t seed, int pla
     auto generator = at::make_generator<at::CPUGeneratorImpl>(mixedSeed(seed, static_cast<std::uint64_t>(place)));
     std::visit([&](const auto& l) { addParameters(parameters_, l, generator); }, layer_);
     for (Tensor& parameter : parameters_) parameter.requires_grad_();
+}
+
+std::vector<std::string> parameterNames(const engine::Layer& layer)
+{
+    return std::visit([](const auto& l) { return namesOf(l); }, layer);
 }
 
 Tensor LayerModule::forward(const Tensor& x, SlicePass* pass) const

@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,8 @@ struct SlicePass {
     std::size_t nextBlock = 0;
 };
 
+std::vector<std::string> parameterNames(const engine::Layer& layer);
+
 class LayerModule {
 public:
     // `place`: index of the layer in the whole model. Allocates where the caller's AllocationScope says.
@@ -43,6 +46,8 @@ public:
     // `pass`: where sequences come in slices.
     [[nodiscard]] at::Tensor forward(const at::Tensor& x, SlicePass* pass = nullptr) const;
     [[nodiscard]] const std::vector<at::Tensor>& parameters() const { return parameters_; }
+    // Within the layer: "qkv.weight"; in the order of parameters().
+    [[nodiscard]] std::vector<std::string> parameterNames() const { return runtime::parameterNames(layer_); }
     // Other ones of the same shapes: another version of the weights.
     void setParameters(std::vector<at::Tensor> parameters) { parameters_ = std::move(parameters); }
 

@@ -60,4 +60,15 @@ void StageOptimizer::step(double rate)
     first_ = false;
 }
 
+std::vector<StageOptimizer::State> StageOptimizer::state() const
+{
+    switch (kind_) {
+    case engine::OptimizerKind::Sgd: return {};
+    case engine::OptimizerKind::Momentum: return {{"momentum_buffer", firstMoment_}};
+    case engine::OptimizerKind::Adam:
+    case engine::OptimizerKind::AdamW: return {{"exp_avg", firstMoment_}, {"exp_avg_sq", secondMoment_}, {"step", steps_}};
+    }
+    return {};
+}
+
 } // namespace stagecraft::runtime

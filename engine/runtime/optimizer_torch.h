@@ -11,6 +11,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <string_view>
 #include <vector>
 
 namespace stagecraft::runtime {
@@ -23,6 +24,15 @@ public:
     void setParameters(std::vector<at::Tensor> parameters) { parameters_ = std::move(parameters); }
     // Every parameter must have its gradient. The gradients are left as they are.
     void step(double rate);
+
+    // What it keeps of each parameter, by PyTorch's names: "exp_avg", "exp_avg_sq" and "step", or "momentum_buffer", or nothing.
+    struct State {
+        std::string_view name;
+        const std::vector<at::Tensor>& ofParameters;
+    };
+    [[nodiscard]] std::vector<State> state() const;
+    // The state is one that steps have gone before.
+    void goOn() { first_ = false; }
 
 private:
     engine::OptimizerKind kind_;

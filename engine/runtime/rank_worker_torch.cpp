@@ -40,7 +40,7 @@ public:
     void work()
     {
         settleThread();
-        for (int step = 0; links_.meeting.meet(rank_, step, end_); ++step) {
+        for (int step = run_.firstStep; links_.meeting.meet(rank_, step, end_); ++step) {
             sampleMemory(run_.clock.now()); // all have let go of the last step
             if (step == run_.plan.run.steps || !executeStep(Step{step})) return;
         }

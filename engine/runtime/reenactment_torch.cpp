@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/batch_torch.h"
+#include "engine/runtime/checkpoint_torch.h"
 #include "engine/runtime/reference_torch.h"
 
 #include <ATen/TensorOperators.h>
@@ -13,7 +14,8 @@ namespace stagecraft::runtime {
 
 using at::Tensor;
 
-Reenactment::Reenactment(const engine::Plan& plan, const engine::Schedule& schedule, const engine::Partition& partition, const Preparation& preparation)
+Reenactment::Reenactment(const engine::Plan& plan, const engine::Schedule& schedule, const engine::Partition& partition,
+                         const engine::Checkpoint* resume, const Preparation& preparation)
     : plan_(plan), inputs_(makeInputs(plan)), targets_(makeTargets(plan))
 {
     int layer = 0;
@@ -28,6 +30,7 @@ Reenactment::Reenactment(const engine::Plan& plan, const engine::Schedule& sched
             first.insert(first.end(), own.begin(), own.end());
         }
         stage.optimizer = std::make_unique<StageOptimizer>(plan.run, first);
+        if (resume) restore(*resume, parameterNames(plan.model, stage.layers, layer - partition[s]), first, stage.optimizer.get());
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/batch_torch.h"
+#include "engine/runtime/checkpoint_torch.h"
 #include "engine/runtime/run_messages.h"
 
 #include <ATen/TensorOperators.h>
@@ -42,8 +43,9 @@ Difference differenceOf(const at::Tensor& gradient, const at::Tensor& expected)
 
 } // namespace
 
-GradientChecker::GradientChecker(const engine::Plan& plan, const engine::Schedule& schedule, engine::Partition partition)
-    : plan_(plan), schedule_(schedule), partition_(std::move(partition))
+GradientChecker::GradientChecker(const engine::Plan& plan, const engine::Schedule& schedule, engine::Partition partition,
+                                 const engine::Checkpoint* resume)
+    : plan_(plan), schedule_(schedule), partition_(std::move(partition)), resume_(resume)
 {
     const int downwards = schedule.units(schedule.flows().front()) / schedule.slices; // whose micro-batches come first
     for (const Place& place : places(schedule)) {
@@ -60,7 +62,7 @@ bool GradientChecker::due(Step step) const
 {
     switch (plan_.run.check) {
     case CheckMode::Off: return false;
-    case CheckMode::First: return step == Step{0};
+    case CheckMode::First: return step == firstStep();
     case CheckMode::All: return true;
     }
     return false;
@@ -83,6 +85,10 @@ void GradientChecker::build(const Preparation& preparation)
         for (const auto end = layer + layers; layer != end; ++layer)
             stage.insert(stage.end(), layer->parameters().begin(), layer->parameters().end());
     }
+    if (!resume_) return;
+    std::vector<at::Tensor> all;
+    for (const std::vector<at::Tensor>& stage : parameters_) all.insert(all.end(), stage.begin(), stage.end());
+    restore(*resume_, parameterNames(plan_.model, layers_, 0), all, nullptr);
 }
 
 // Of a tied table: all that its use in the embedding gives, and then all that its use in the head gives.
@@ -159,11 +165,11 @@ void GradientChecker::prepare(Step step, Pipeline& pipeline, const Preparation& 
 {
     const AllocationScope nobody({});
     if (schedule_.asynchronous()) {
-        if (!reenactment_) reenactment_.emplace(plan_, schedule_, partition_, preparation);
+        if (!reenactment_) reenactment_.emplace(plan_, schedule_, partition_, resume_, preparation);
         return reenactment_->runStep(step, preparation);
     }
     if (layers_.empty()) build(preparation);
-    if (step != Step{0}) takeWeights(pipeline);
+    if (step != firstStep()) takeWeights(pipeline);
     if (schedule_.inference()) computeOutputs(preparation);
     else computeGradients(preparation);
     for (const Place& place : places(schedule_)) {

@@ -18,6 +18,7 @@
 // the sequential model would have: that is no fault of the pipeline, and is told apart.
 #pragma once
 
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/runtime/pipeline_torch.h"
 
 #include <map>
@@ -40,7 +41,8 @@ struct CheckOutcome {
 // all versions of a step. Its weights and its optimizers go on from step to step by themselves.
 class Reenactment {
 public:
-    Reenactment(const engine::Plan& plan, const engine::Schedule& schedule, const engine::Partition& partition, const Preparation& preparation);
+    Reenactment(const engine::Plan& plan, const engine::Schedule& schedule, const engine::Partition& partition,
+                const engine::Checkpoint* resume, const Preparation& preparation);
 
     void runStep(traces::Step step, const Preparation& preparation);
     [[nodiscard]] const std::vector<at::Tensor>& weights(traces::Stage stage) const { return stages_[traces::index(stage)].versions.back(); }
@@ -70,7 +72,9 @@ class GradientChecker {
 public:
     static constexpr double kTolerance = 1e-4;
 
-    GradientChecker(const engine::Plan& plan, const engine::Schedule& schedule, engine::Partition partition);
+    // `resume`: what the run goes on from, and the reference by itself as well; none: both begin with the seed's weights.
+    GradientChecker(const engine::Plan& plan, const engine::Schedule& schedule, engine::Partition partition,
+                    const engine::Checkpoint* resume = nullptr);
 
     [[nodiscard]] bool due(traces::Step step) const;
     void prepare(traces::Step step, Pipeline& pipeline, const Preparation& preparation);
@@ -81,6 +85,7 @@ private:
     // The micro-batches whose gradients a copy of a stage adds up, in that order.
     using Order = std::vector<int>;
 
+    [[nodiscard]] traces::Step firstStep() const { return traces::Step{resume_ ? resume_->step : 0}; }
     void build(const Preparation& preparation);
     void takeWeights(Pipeline& pipeline);
     void computeGradients(const Preparation& preparation);
@@ -96,6 +101,7 @@ private:
     const engine::Plan& plan_;
     const engine::Schedule& schedule_;
     engine::Partition partition_;
+    const engine::Checkpoint* resume_;
     std::map<Order, std::vector<Place>> orders_;
     std::vector<LayerModule> layers_;
     std::vector<std::vector<at::Tensor>> parameters_; // by stage

@@ -77,6 +77,11 @@ std::string divergenceNote(Step step, double learningRate)
                        step.value, learningRate);
 }
 
+std::string divergedWeight(std::string_view name, double learningRate)
+{
+    return fmt::format("the training has diverged: {} is no longer made of finite numbers. Take a lower learning rate than {:g}", name, learningRate);
+}
+
 std::string divergedLoss(double loss, bool updated, double learningRate)
 {
     if (!updated)
@@ -109,6 +114,15 @@ FailureMessage actionFailure(const Work& work, Step step, Rank rank, std::string
     failure.rank = rank.value;
     failure.stage = work.stage.value;
     if (work.microbatch != kNoMicroBatch) failure.microbatch = work.microbatch.value;
+    failure.step = step.value;
+    return failure;
+}
+
+FailureMessage checkpointFailure(Step step, const Error& error)
+{
+    FailureMessage failure;
+    failure.text = fmt::format("the checkpoint after step {} was not written: {}. Earlier ones are whole; go on from the latest with run.resume.",
+                               step.value, error.message);
     failure.step = step.value;
     return failure;
 }

@@ -23,6 +23,8 @@ engine::ProgressMessage preparationProgress(const PreparationPiece& piece);
 std::string divergenceNote(traces::Step step, double learningRate);
 // Why a loss that is no finite number ends the run, and what to do. `updated`: the weights are no longer those that it began with.
 std::string divergedLoss(double loss, bool updated, double learningRate);
+// The same for a weight that is to be kept.
+std::string divergedWeight(std::string_view name, double learningRate);
 
 // Emulated actions took `excess` (0.2: a fifth) longer than they computed.
 std::string busyNote(double excess);
@@ -32,6 +34,8 @@ engine::FailureMessage threadFailure(std::string_view whom, std::string_view rea
 
 engine::FailureMessage actionFailure(const traces::Work& work, traces::Step step, traces::Rank rank,
                                      std::string_view reason);
+
+engine::FailureMessage checkpointFailure(traces::Step step, const engine::Error& error);
 
 struct GradientDifference {
     int stage = 0;

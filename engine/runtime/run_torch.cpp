@@ -3,6 +3,7 @@
 
 #include "engine/probe/block_cache.h"
 #include "engine/probe/tagging_allocator.h"
+#include "engine/runtime/checkpoint_torch.h"
 #include "engine/runtime/executor_torch.h"
 #include "engine/runtime/run_messages.h"
 #include "engine/runtime/run_result.h"
@@ -100,15 +101,19 @@ void Run::trainSteps()
     const RunnablePlan& r = runnable_;
     const Preparation preparation(control_, [this](const PreparationPiece& piece) { say(preparationProgress(piece)); });
     Pipeline pipeline({r.plan, r.schedule, r.partition, clock_, options_.fault}, preparation);
-    GradientChecker checker(r.plan, r.schedule, r.partition);
+    if (r.resume) {
+        phase_ = "going on from the checkpoint";
+        restore(*r.resume, pipeline);
+    }
+    GradientChecker checker(r.plan, r.schedule, r.partition, r.resume.get());
     StepKeeper keeper(r.plan, pipeline, checker, recorder_, control_);
-    keeper.prepare(Step{0}, preparation);
+    keeper.prepare(Step{r.firstStep()}, preparation);
     if (control_.ending()) return;
 
     enterState(SessionState::Running);
     phase_ = "running the steps";
     const Execution execution{r.plan, r.schedule, pipeline, recorder_, control_, keeper, clock_,
-                              options_.cpuClock ? *options_.cpuClock : threadCpuClock(), r.costs};
+                              options_.cpuClock ? *options_.cpuClock : threadCpuClock(), r.costs, r.firstStep()};
     if (r.plan.run.mode == RunMode::Emulated) {
         runEmulated(execution);
     } else {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/runnable.h"
 
+#include "engine/plan/plan_words.h"
 #include "engine/runtime/memory_need.h"
 #include "engine/schedule/lower.h"
 #include "engine/schedule/validate.h"
@@ -135,6 +136,35 @@ std::string leftOutOf(const MachineModel& machine)
                        keys.size() == 1 ? "is" : "are");
 }
 
+Expected<void> checkCheckpoints(const RunSpec& run, const Schedule& schedule)
+{
+    if (run.checkpoint.empty() && run.checkpointEvery > 0)
+        return Error{fmt::format("run.checkpoint_every: every {} steps, but run.checkpoint names no folder; give one, or leave it out", run.checkpointEvery)};
+    if (!run.checkpoint.empty() && schedule.inference())
+        return Error{fmt::format("run.checkpoint: schedule {} trains nothing, so there is nothing to keep; leave it out", schedule.name)};
+    return {};
+}
+
+// What a run that goes on takes over from its checkpoint; `runnable` gets it.
+Expected<void> resume(RunnablePlan& runnable)
+{
+    RunSpec& run = runnable.plan.run;
+    if (run.resume.empty()) return {};
+    Expected<Checkpoint> opened = openCheckpoint(run.resume);
+    if (!opened.ok()) return opened.error().in("run.resume");
+    const Checkpoint& from = opened.value();
+    if (from.step >= run.steps)
+        return Error{fmt::format("run.steps: {} altogether, and {} was made after {} of them; give more", run.steps, from.folder.string(), from.step)};
+    if (!runnable.schedule.inference() && from.plan.run.optimizer != run.optimizer)
+        return Error{fmt::format("run.optimizer: {} keeps what {} needs, and the run takes {}; take the same", from.folder.string(),
+                                 wordOf(kOptimizerWords, from.plan.run.optimizer), wordOf(kOptimizerWords, run.optimizer))};
+    if (from.plan.run.seed != run.seed)
+        runnable.notes.push_back(fmt::format("the data goes on with seed {}, that of the checkpoint, and not with {}", from.plan.run.seed, run.seed));
+    run.seed = from.plan.run.seed;
+    runnable.resume = std::make_shared<const Checkpoint>(std::move(opened).value());
+    return {};
+}
+
 } // namespace
 
 Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& memory)
@@ -160,11 +190,13 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& memory)
                                  report.deadlock.front().rank.value, report.deadlock.front().action,
                                  report.deadlock.front().waitsFor)};
     if (const auto slices = checkSlices(plan, schedule.value()); !slices.ok()) return slices.error();
+    if (const auto checkpoints = checkCheckpoints(plan.run, schedule.value()); !checkpoints.ok()) return checkpoints.error();
     const Expected<Partition> partition = partitionOf(plan);
     if (!partition.ok()) return partition.error();
     RunnablePlan runnable{plan, withoutCommunication(schedule.value()), partition.value(), costs.value(), {}};
     runnable.notes = {judgeMemory(memoryNeed(plan, runnable.schedule, runnable.costs), memory).value(), leftOutOf(plan.machine)};
     std::erase(runnable.notes, "");
+    if (const auto resumed = resume(runnable); !resumed.ok()) return resumed.error();
     return runnable;
 }
 

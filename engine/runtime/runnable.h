@@ -3,8 +3,13 @@
 // Can a plan run on this engine? Everything that can be said before a thread is started or a byte allocated.
 #pragma once
 
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/plan/plan.h"
 #include "engine/probe/host_memory.h"
+
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace stagecraft::runtime {
 
@@ -14,6 +19,9 @@ struct RunnablePlan {
     engine::Partition partition;
     engine::CostTable costs;
     std::vector<std::string> notes; // what whoever starts it should know
+    std::shared_ptr<const engine::Checkpoint> resume = {}; // that it goes on from
+
+    [[nodiscard]] int firstStep() const { return resume ? resume->step : 0; }
 };
 
 // Errors say what is missing and what to do.

@@ -3,6 +3,7 @@
 
 #include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/batch_torch.h"
+#include "engine/runtime/checkpoint_torch.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/ones.h>
@@ -33,12 +34,19 @@ StageModule::StageModule(const Spec& spec, MemoryLedger* ledger, const Preparati
         tieLayers(spec);
         for (const LayerModule& layer : layers_) parameters_.insert(parameters_.end(), layer.parameters().begin(), layer.parameters().end());
     }
+    names_ = parameterNames(spec.plan.model, layers_, spec.firstLayer);
+    if (secondUse_) names_.erase(names_.begin() + static_cast<std::ptrdiff_t>(*secondUse_));
     if (duties_.inference) return;
     const AllocationScope scope({.ledger = ledger, .memory = MemoryClass::Optimizer});
+    optimizer_.emplace(spec.plan.run, updated());
+    if (duties_.asynchronous()) stash_.emplace(duties_, parameters_);
+}
+
+std::vector<Tensor> StageModule::updated() const
+{
     std::vector<Tensor> updated = parameters_;
     if (secondUse_) updated.erase(updated.begin() + static_cast<std::ptrdiff_t>(*secondUse_));
-    optimizer_.emplace(spec.plan.run, std::move(updated));
-    if (duties_.asynchronous()) stash_.emplace(duties_, parameters_);
+    return updated;
 }
 
 void StageModule::tieLayers(const Spec& spec)

@@ -29,6 +29,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -62,6 +63,10 @@ public:
     [[nodiscard]] std::vector<std::int64_t> outputShape() const;
 
     [[nodiscard]] const std::vector<at::Tensor>& parameters() const { return parameters_; }
+    // What is updated, and what a checkpoint holds: all of them, but of a table that one stage uses twice one.
+    [[nodiscard]] std::vector<at::Tensor> updated() const;
+    [[nodiscard]] const std::vector<std::string>& updatedNames() const { return names_; } // in the model: "layers.3.qkv.weight"
+    [[nodiscard]] StageOptimizer* optimizer() { return optimizer_ ? &*optimizer_ : nullptr; } // none where nothing is trained
     [[nodiscard]] std::vector<at::Tensor> gradients() const;
     // Of the parameters, the one that the first and the last stage share.
     [[nodiscard]] std::size_t tied() const { return *tied_; }
@@ -110,6 +115,7 @@ private:
     // Of the parameters: the head's use of the table where one stage has both. A leaf of its own in the table's memory, so that the
     // gradients of the two uses add up each in their order, as those of two stages do.
     std::optional<std::size_t> secondUse_;
+    std::vector<std::string> names_; // of what is updated
     std::optional<StageOptimizer> optimizer_;
     std::vector<at::Tensor> inputs_;
     std::vector<at::Tensor> targets_;

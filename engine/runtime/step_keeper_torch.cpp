@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/step_keeper_torch.h"
 
+#include "engine/runtime/checkpoint_torch.h"
 #include "engine/runtime/run_messages.h"
 
 #include <utility>
@@ -31,7 +32,7 @@ void StepKeeper::finish(Step step, Interval span)
     pipeline_.meetFaultAfter(step);
     ++completed_;
     recorder_.post(StepRecord{{step, span, pipeline_.stepLoss()}});
-    recorder_.post(SessionRecord{engine::writeMessage(progressAfter(completed_, plan_.run.steps))});
+    recorder_.post(SessionRecord{engine::writeMessage(progressAfter(step.value + 1, plan_.run.steps))});
     if (checker_.due(step)) {
         try {
             checker_.compare(step, pipeline_);
@@ -39,10 +40,26 @@ void StepKeeper::finish(Step step, Interval span)
             control_.fail(describeFailure("comparing the gradients", std::current_exception()));
             return;
         }
-        if (checker_.outcome().result == engine::GradientCheck::Failed) control_.fail(checker_.outcome().failure);
+        if (checker_.outcome().result == engine::GradientCheck::Failed) return control_.fail(checker_.outcome().failure);
     }
     if (checker_.outcome().diverged && !std::exchange(saidDiverged_, true))
         recorder_.post(NoteRecord{divergenceNote(step, plan_.run.learningRate)});
+    keepCheckpoint(step);
+}
+
+void StepKeeper::keepCheckpoint(Step step)
+{
+    const engine::RunSpec& run = plan_.run;
+    const int done = step.value + 1;
+    const bool due = done == run.steps || (run.checkpointEvery > 0 && done % run.checkpointEvery == 0);
+    if (run.checkpoint.empty() || !due) return;
+    try {
+        const auto written = saveCheckpoint(pipeline_, plan_, step);
+        // A run that goes on would lose what its owner thinks is safe; the older checkpoints are whole.
+        if (!written.ok()) control_.fail(checkpointFailure(step, written.error()));
+    } catch (...) {
+        control_.fail(describeFailure("writing a checkpoint", std::current_exception()));
+    }
 }
 
 } // namespace stagecraft::runtime

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What belongs to a whole step and to no rank: its span and loss in the trace, the progress that is told, the check before
-// and after it. One thread at a time; the ranks rest meanwhile. Private to the runtime.
+// and after it, a checkpoint of what it came to. One thread at a time; the ranks rest meanwhile. Private to the runtime.
 #pragma once
 
 #include "engine/runtime/reference_torch.h"
@@ -23,6 +23,8 @@ public:
     [[nodiscard]] int completed() const { return completed_; }
 
 private:
+    void keepCheckpoint(traces::Step step); // where one is due
+
     const engine::Plan& plan_;
     Pipeline& pipeline_;
     GradientChecker& checker_;

@@ -42,9 +42,9 @@ public:
 private:
     void betweenSteps(Rank last, int step)
     {
-        if (step > 0) run_.keeper.finish(Step{step - 1}, {stepBegin_, *std::max_element(rankEnd_.begin(), rankEnd_.end())});
+        if (step > run_.firstStep) run_.keeper.finish(Step{step - 1}, {stepBegin_, *std::max_element(rankEnd_.begin(), rankEnd_.end())});
         if (step == run_.plan.run.steps) return;
-        if (step > 0) run_.keeper.prepare(Step{step}, Preparation(run_.control)); // the first is prepared before the run
+        if (step > run_.firstStep) run_.keeper.prepare(Step{step}, Preparation(run_.control)); // the first is prepared before the run
         if (run_.control.enter(last)) stepBegin_ = run_.clock.now(); // a pause here is before the step
     }
 

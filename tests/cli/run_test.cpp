@@ -88,6 +88,21 @@ TEST(Run, TakesTheChangesOfTheCommandLine)
     EXPECT_EQ(unchecked["gradient_check"], "off");
 }
 
+TEST(Run, GoesOnFromACheckpoint)
+{
+    const TemporaryFolder folder;
+    const std::string runs = folder.file("runs");
+    const Json straight = runJsonOf({"run", "hello", "--steps", "4", "--checkpoint", runs, "--checkpoint-every", "3", "--json"});
+    const Json again = runJsonOf({"run", "hello", "--ranks", "1", "--mode", "emulated", "--steps", "4", "--resume", runs + "/step-0000003",
+                                  "--trace", folder.file("a.strace"), "--json"});
+    EXPECT_EQ(again["loss"], Json::array({straight["loss"][3]}));
+    EXPECT_EQ(again["gradient_check"], "bitwise");
+    EXPECT_EQ(traces::loadJournal(folder.file("a.strace")).value().steps().front().step, traces::Step{3});
+    expectRefusal({"run", "hello", "--steps", "4", "--resume", runs}, 1, "was made after 4 of them; give more");
+    expectRefusal({"run", "mlp", "--steps", "9", "--resume", runs}, 1, "does not fit the plan's model");
+    expectRefusal({"run", "hello", "--resume", folder.file("nowhere")}, 1, "does not exist");
+}
+
 TEST(Run, TellsPeopleWhatWasMeasured)
 {
     const Output output = stagecraft({"run", "hello", "--steps", "2"});

@@ -126,7 +126,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"doctor", "now"}, 2, "now"}, Wrong{{"worker", "now"}, 2, "now"}, Wrong{{"run"}, 2, "PLAN"},
         Wrong{{"run", "hello", "--mode", "dreaming"}, 2, "threads, emulated"},
         Wrong{{"run", "hello", "--device", "abacus"}, 2, "cpu"}, Wrong{{"run", "hello", "--steps", "0"}, 2, "--steps 0"},
-        Wrong{{"run", "hello", "--check", "maybe"}, 2, "off, first, all"}));
+        Wrong{{"run", "hello", "--check", "maybe"}, 2, "off, first, all"},
+        Wrong{{"run", "hello", "--checkpoint-every", "3"}, 2, "give --checkpoint DIR"}));
 
 TEST(CommandLine, TellsAFullDisk)
 {

@@ -99,6 +99,9 @@ TEST(PlanJson, KeepsEveryValue)
     plan.costs.jitter = 0.05;
     plan.costs.seed = 18'446'744'073'709'551'615ULL;
     plan.run = {RunMode::Emulated, DeviceKind::Cpu, 7, CheckMode::All, OptimizerKind::Momentum, 0.01, 99, 0.8, 0.1, RateCourse::Linear, 3};
+    plan.run.checkpoint = "runs/a";
+    plan.run.checkpointEvery = 100;
+    plan.run.resume = "runs/b/step-0000010";
     const std::string text = writePlan(plan);
     Expected<Plan> read = readPlan(text);
     ASSERT_TRUE(read.ok()) << read.error().message << "\n" << text;
@@ -175,6 +178,7 @@ TEST(PlanJson, NamesKeyValueAndWhatIsAllowed)
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"costs":{"forward":3}})"), HasSubstr("costs.forward: must be a text"));
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"mode":"fast"}})"),
                 HasSubstr("run.mode: \"fast\" is not allowed; one of \"threads\", \"emulated\""));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"checkpoint_every":-1}})"), HasSubstr("run.checkpoint_every: -1 is not allowed"));
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"model":{"layers":[{"type":"conv"}]}})"),
                 HasSubstr("model.layers[0].type: \"conv\" is not allowed"));
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"model":{"layers":[{"type":"linear","in":4}]}})"),

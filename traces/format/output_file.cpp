@@ -142,9 +142,11 @@ void OutputFile::flush()
     buffer_.clear();
 }
 
-Expected<void> OutputFile::commit()
+Expected<void> OutputFile::commit(Durability durability)
 {
     flush();
+    // before the new name: it must never lead to bytes that a loss of power took
+    if (durability == Durability::OnDisk && !failed() && ::fsync(descriptor_) != 0) errno_ = errno;
     // some file systems tell only on close that the disk is full
     if (::close(std::exchange(descriptor_, -1)) != 0 && !failed()) errno_ = errno;
     if (!failed() && !temporary_.empty()) {
@@ -164,12 +166,12 @@ void OutputFile::discard() noexcept
     temporary_.clear();
 }
 
-Expected<void> writeWholeFile(const std::filesystem::path& file, std::string_view bytes)
+Expected<void> writeWholeFile(const std::filesystem::path& file, std::string_view bytes, Durability durability)
 {
     Expected<OutputFile> created = OutputFile::create(file);
     if (!created.ok()) return created.error();
     created.value().write(bytes);
-    return created.value().commit();
+    return created.value().commit(durability);
 }
 
 } // namespace stagecraft::traces

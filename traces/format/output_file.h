@@ -12,11 +12,15 @@
 
 #include "traces/base/expected.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
 
 namespace stagecraft::traces {
+
+// What commit() waits for: that the system has the bytes, or that the disk has them, so that they outlive a loss of power.
+enum class Durability : std::uint8_t { Written, OnDisk };
 
 class OutputFile {
 public:
@@ -30,7 +34,7 @@ public:
 
     void write(std::string_view bytes);
     [[nodiscard]] bool failed() const { return errno_ != 0; } // so that a long export can stop early
-    Expected<void> commit();
+    Expected<void> commit(Durability durability = Durability::Written);
 
 private:
     OutputFile(std::filesystem::path file, std::filesystem::path temporary, int descriptor);
@@ -45,7 +49,7 @@ private:
 };
 
 // All of it at once.
-Expected<void> writeWholeFile(const std::filesystem::path& file, std::string_view bytes);
+Expected<void> writeWholeFile(const std::filesystem::path& file, std::string_view bytes, Durability durability = Durability::Written);
 
 // "cannot write <file>: the disk is full; ..." for a value of errno.
 Error writeError(const std::filesystem::path& file, int error);
