@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 #include <csignal>
 #include <memory>
 #include <unistd.h>
@@ -29,7 +30,7 @@ struct Options {
     std::string plan;
     Overrides overrides;
     Overrides::Text mode, device, steps, check;
-    Overrides::Text checkpoint, checkpointEvery, resume;
+    Overrides::Text checkpoint, checkpointEvery, resume, clipNorm;
     std::string trace;
     bool json = false;
 };
@@ -73,6 +74,12 @@ Expected<engine::Plan> withRunOptions(engine::Plan plan, const Options& options)
         const Expected<long long> steps = parseWhole("--steps", *options.steps, 1, kMaxSteps);
         if (!steps.ok()) return steps.error();
         plan.run.steps = static_cast<int>(steps.value());
+    }
+    if (options.clipNorm) {
+        const std::string& text = *options.clipNorm;
+        const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), plan.run.clipNorm);
+        if (code != std::errc{} || end != text.data() + text.size() || !(plan.run.clipNorm >= 0 && plan.run.clipNorm <= 1e30))
+            return Error{fmt::format("--clip-norm {} is not allowed; a number from 0 (no clipping) to 1e+30", text)};
     }
     if (options.checkpoint) plan.run.checkpoint = *options.checkpoint;
     if (options.resume) plan.run.resume = *options.resume;
@@ -233,6 +240,7 @@ void addRun(CLI::App& program, Work& work)
     text("--device", options->device, "cpu", "Where tensors live");
     text("--steps", options->steps, "N", "Training steps");
     text("--check", options->check, "off|first|all", "On which steps gradients are compared with the sequential model's");
+    text("--clip-norm", options->clipNorm, "X", "Gradients shrink to this norm of all of them together where it is larger; 0: they do not");
     text("--checkpoint", options->checkpoint, "DIR", "Folder that checkpoints are written to, after the last step and:");
     text("--checkpoint-every", options->checkpointEvery, "N", "After every so many steps as well");
     text("--resume", options->resume, "DIR", "Go on from a checkpoint: of one step, or the latest in a folder of several. --steps counts those before it too");

@@ -170,6 +170,15 @@ Expected<void> readCosts(const Json& json, CostSpec& costs)
     return object.finish();
 }
 
+// Another factor would round every gradient twice, and nothing is won by it.
+void readLossScale(JsonObject& object, RunSpec& run)
+{
+    object.number("loss_scale", run.lossScale, 0x1p-120, 0x1p120);
+    int exponent = 0;
+    if (std::frexp(run.lossScale, &exponent) != 0.5)
+        object.fail("run.loss_scale", fmt::format("{:g} is not allowed; a power of two, which changes no bit of a gradient", run.lossScale));
+}
+
 Expected<void> readRun(const Json& json, RunSpec& run)
 {
     JsonObject object(json, "run");
@@ -184,6 +193,8 @@ Expected<void> readRun(const Json& json, RunSpec& run)
     object.number("momentum", run.momentum, 0, 1);
     if (object.find("weight_decay") != nullptr) object.number("weight_decay", run.weightDecay.emplace(), 0, 1e6);
     object.integer("seed", run.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max());
+    object.number("clip_norm", run.clipNorm, 0, 1e30);
+    readLossScale(object, run);
     object.text("checkpoint", run.checkpoint);
     object.integer("checkpoint_every", run.checkpointEvery, 0, kMostSteps);
     object.text("resume", run.resume);

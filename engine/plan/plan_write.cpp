@@ -100,6 +100,8 @@ OrderedJson runJson(const RunSpec& run)
     if (run.warmupSteps != usual.warmupSteps) json["warmup_steps"] = run.warmupSteps;
     if (run.momentum != usual.momentum) json["momentum"] = run.momentum;
     if (run.weightDecay) json["weight_decay"] = *run.weightDecay;
+    if (run.clipNorm != 0) json["clip_norm"] = run.clipNorm;
+    if (run.lossScale != 1) json["loss_scale"] = run.lossScale;
     if (!run.checkpoint.empty()) json["checkpoint"] = run.checkpoint;
     if (run.checkpointEvery != 0) json["checkpoint_every"] = run.checkpointEvery;
     if (!run.resume.empty()) json["resume"] = run.resume;

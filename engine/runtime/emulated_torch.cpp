@@ -19,6 +19,7 @@
 #include "traces/analysis/step_times.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <c10/core/AutogradState.h>
 
 #include <algorithm>
@@ -39,7 +40,7 @@ public:
           handoff_(run.schedule.stages(), mostUnits(run.schedule), {}, static_cast<int>(run.schedule.flows().size())),
           ranks_(static_cast<std::size_t>(run.schedule.ranks))
     {
-        for (std::size_t r = 0; r < ranks_.size(); ++r) lists_.push_back(rankWork(run.schedule, Rank{r}, endsOf(run.plan.model)));
+        for (std::size_t r = 0; r < ranks_.size(); ++r) lists_.push_back(rankWork(run.schedule, Rank{r}, endsOf(run.plan.model), clippingOf(run.plan.run)));
     }
 
     void runSteps()
@@ -80,9 +81,12 @@ private:
     {
         std::size_t left = 0;
         for (const auto& list : lists_) left += list.size();
-        for (; left > 0; --left) {
+        while (left > 0) {
             const Next next = earliest();
-            if (!run_.control.passGate(next.start) || !execute(next.rank, step)) return false;
+            if (!run_.control.passGate(next.start)) return false;
+            const bool ofAll = sharesNorm(nextOf(next.rank));
+            if (!(ofAll ? clipGradients(step) : execute(next.rank, step))) return false;
+            left -= ofAll ? ranks_.size() : 1;
         }
         return !run_.control.ending();
     }
@@ -102,9 +106,12 @@ private:
         return *best;
     }
 
+    [[nodiscard]] const Action& nextOf(Rank rank) const { return lists_[index(rank)][ranks_[index(rank)].next]; }
+
     // When all that the action takes is there; nothing while some of it is not made.
     [[nodiscard]] std::optional<TimeNs> readyAt(const Action& action)
     {
+        if (sharesNorm(action)) return meetingOfAll();
         if (action.kind() == ActionKind::AllReduce) return meeting(action);
         TimeNs ready = 0;
         bool there = true;
@@ -128,6 +135,44 @@ private:
         if (rankOf(own) == rankOf(other)) return rank.clock; // one for both
         if (ranks_[r].next == lists_[r].size() || lists_[r][ranks_[r].next] != Action{action.partner, action.work}) return std::nullopt;
         return std::max(rank.clock, ranks_[r].clock);
+    }
+
+    // The moment at which the last rank has come to the norm of all gradients.
+    [[nodiscard]] std::optional<TimeNs> meetingOfAll() const
+    {
+        TimeNs all = 0;
+        for (std::size_t r = 0; r < ranks_.size(); ++r) {
+            if (ranks_[r].next == lists_[r].size() || !sharesNorm(nextOf(Rank{r}))) return std::nullopt;
+            all = std::max(all, ranks_[r].clock);
+        }
+        return all;
+    }
+
+    // For all ranks at once: each begins when it has come, and all end together, when the last one knows its part.
+    bool clipGradients(Step step)
+    {
+        TimeNs end = 0;
+        try {
+            at::Tensor squares;
+            for (std::size_t r = 0; r < ranks_.size(); ++r) {
+                const TimeNs realBegin = run_.clock.now();
+                const at::Tensor own = run_.pipeline.squaredNorms(Rank{r});
+                squares = squares.defined() ? squares + own : own;
+                end = std::max(end, ranks_[r].clock + run_.clock.now() - realBegin);
+            }
+            for (std::size_t r = 0; r < ranks_.size(); ++r) run_.pipeline.clipGradients(Rank{r}, squares);
+        } catch (...) {
+            run_.control.fail(describeFailure(nextOf(Rank{0}).work, step, Rank{0}, std::current_exception()));
+            return false;
+        }
+        for (std::size_t r = 0; r < ranks_.size(); ++r) {
+            RankState& rank = ranks_[r];
+            run_.recorder.ring(Rank{r}).push(actionEvent(step, nextOf(Rank{r}).work, {.begin = rank.clock, .end = end}));
+            run_.recorder.ring(Rank{r}).push(memoryEvent(end, run_.pipeline.ledger(Rank{r}).held()));
+            ++rank.next;
+            rank.clock = end;
+        }
+        return true;
     }
 
     // Each of the two adds what the other had before.

@@ -3,12 +3,15 @@
 
 #include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/batch_torch.h"
+#include "engine/runtime/clip_norm.h"
 #include "engine/runtime/run_messages.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <system_error>
@@ -21,14 +24,13 @@ Pipeline::Pipeline(const Spec& spec, const Preparation& preparation) : run_(spec
 {
     for (int r = 0; r < schedule_.ranks; ++r) ledgers_.push_back(MemoryLedger::create(spec.clock, spec.plan.machine.memory));
     const std::vector<int> lengths = sliceLengths(spec.plan);
+    firstLayer_.assign(1, 0);
+    for (const int layers : spec.partition) firstLayer_.push_back(firstLayer_.back() + layers);
     for (const Flow flow : schedule_.flows()) {
-        int firstLayer = 0;
         for (std::size_t s = 0; s < stageCount(); ++s) {
             const Place place{flow, Stage{s}};
-            const int layers = spec.partition[s];
             stages_.push_back(std::make_unique<StageModule>(
-                StageModule::Spec{spec.plan, firstLayer, layers, dutiesOf(schedule_, place), lengths}, &ledgerOf(place), preparation));
-            firstLayer += layers;
+                StageModule::Spec{spec.plan, firstLayer_[s], spec.partition[s], dutiesOf(schedule_, place), lengths}, &ledgerOf(place), preparation));
         }
     }
     preparation.goOn();
@@ -98,6 +100,27 @@ void Pipeline::sumBoth(const Place& one, const Place& other)
     const std::vector<at::Tensor> ofOne = sharedGradients(one, other);
     addShared(one, other, sharedGradients(other, one));
     addShared(other, one, ofOne);
+}
+
+at::Tensor Pipeline::squaredNorms(Rank rank)
+{
+    at::Tensor all = at::zeros({firstLayer_.back()}, at::kDouble);
+    for (const Place& place : placesOf(schedule_, rank)) {
+        const AllocationScope scope({.ledger = &ledgerOf(place)});
+        stage(place).settleGradients();
+        if (place.flow == Flow::Up) continue; // both copies have the same
+        const std::vector<double> own = stage(place).squaredNorms();
+        std::copy(own.begin(), own.end(), all.mutable_data_ptr<double>() + firstLayer_[index(place.stage)]);
+    }
+    return all;
+}
+
+void Pipeline::clipGradients(Rank rank, const at::Tensor& all)
+{
+    const std::vector<double> squares(all.const_data_ptr<double>(), all.const_data_ptr<double>() + all.numel());
+    if (const int layer = firstDiverged(squares); layer >= 0) throw std::domain_error(divergedNorm(layer, run_.learningRate));
+    const double factor = clipFactor(squares, run_.clipNorm);
+    for (const Place& place : placesOf(schedule_, rank)) stage(place).shrinkGradients(factor);
 }
 
 const InjectedFault* Pipeline::faultOf(const Work& work, Step step) const

@@ -39,6 +39,13 @@ public:
     void addShared(const Place& own, const Place& other, const std::vector<at::Tensor>& ofTheOther);
     void sumBoth(const Place& one, const Place& other); // of a rank that holds both
 
+    // Settles the gradients of the rank's stages and tells the squares of their norms by layer of the model: 0 for layers of others, and
+    // for the second copy of a layer.
+    [[nodiscard]] at::Tensor squaredNorms(traces::Rank rank);
+    // With the squares of all layers: shrinks the gradients of the rank's stages to the norm that the plan allows. Throws
+    // std::domain_error where that is no finite number.
+    void clipGradients(traces::Rank rank, const at::Tensor& squares);
+
     [[nodiscard]] MemoryLedger& ledger(traces::Rank rank) { return *ledgers_[traces::index(rank)]; }
     [[nodiscard]] StageModule& stage(const Place& place)
     {
@@ -57,6 +64,7 @@ private:
 
     const engine::RunSpec& run_;
     const engine::Schedule& schedule_;
+    std::vector<int> firstLayer_; // of each stage, and behind the last the number of all
     std::vector<LedgerHandle> ledgers_; // before the stages: their blocks are booked there
     std::vector<std::unique_ptr<StageModule>> stages_; // of the direction down, then up
     std::optional<InjectedFault> fault_;

@@ -39,7 +39,7 @@ void addSum(std::vector<Action>& list, const Schedule& schedule, const Place& ow
 
 } // namespace
 
-std::vector<Action> rankWork(const Schedule& schedule, Rank rank, Ends ends)
+std::vector<Action> rankWork(const Schedule& schedule, Rank rank, Ends ends, Clipping clipping)
 {
     std::vector<Action> list;
     std::vector<Place> updated;
@@ -52,11 +52,13 @@ std::vector<Action> rankWork(const Schedule& schedule, Rank rank, Ends ends)
     const Stage first{0};
     const Stage last{schedule.stages() - 1};
     const auto isEnd = [&](const Place& place) { return ends == Ends::Tied && first != last && (place.stage == first || place.stage == last); };
+    std::vector<Action> updates; // that wait for all sums
     const auto update = [&](const Place& place) {
-        list.push_back(traces::makeAction(ActionKind::Optimizer, place.stage, traces::kNoMicroBatch, place.flow));
+        (clipping == Clipping::On ? updates : list).push_back(traces::makeAction(ActionKind::Optimizer, place.stage, traces::kNoMicroBatch, place.flow));
     };
+    const std::vector<Place> held = placesOf(schedule, rank);
     std::vector<Place> tied;
-    for (const Place& place : placesOf(schedule, rank)) {
+    for (const Place& place : held) {
         if (std::find(updated.begin(), updated.end(), place) != updated.end()) continue;
         if (schedule.twoDirections()) addSum(list, schedule, place, {place.flow == Flow::Up ? Flow::Down : Flow::Up, place.stage});
         if (isEnd(place)) tied.push_back(place);
@@ -65,6 +67,9 @@ std::vector<Action> rankWork(const Schedule& schedule, Rank rank, Ends ends)
     std::sort(tied.begin(), tied.end()); // by direction
     for (const Place& place : tied) addSum(list, schedule, place, {place.flow, place.stage == first ? last : first});
     for (const Place& place : tied) update(place);
+    if (clipping == Clipping::On)
+        list.push_back(traces::makeAction(ActionKind::AllReduce, held.front().stage, traces::kNoMicroBatch, held.front().flow));
+    list.insert(list.end(), updates.begin(), updates.end());
     return list;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "engine/model/model.h"
+#include "engine/plan/run_spec.h"
 #include "engine/schedule/schedule.h"
 
 #include <cstdint>
@@ -36,12 +37,22 @@ std::vector<Place> placesOf(const Schedule& schedule, Rank rank);
 enum class Ends : std::uint8_t { Apart, Tied };
 inline Ends endsOf(const engine::ModelSpec& model) { return model.tiedEmbeddings ? Ends::Tied : Ends::Apart; }
 
+// Whether the updates wait for the norm of all gradients together.
+enum class Clipping : std::uint8_t { Off, On };
+inline Clipping clippingOf(const engine::RunSpec& run) { return run.clipNorm > 0 ? Clipping::On : Clipping::Off; }
+
 // The schedule's list without its transfers, which the engine makes by itself; behind it, where anything is trained, what it does
 // not say: the sums of gradients of which there are two copies, and the update of the weights. An ALL_REDUCE has the other copy as
 // its `partner`: the same stage in the other direction, or of a table the stage at the other end. Where one rank holds both, there is
 // one action for the two. Every rank goes through the directions' sums by stage and then through those of the ends by direction, so
 // those that add up together never wait for each other in a circle.
-std::vector<Action> rankWork(const Schedule& schedule, Rank rank, Ends ends = Ends::Apart);
+// With clipping all sums come first, then an ALL_REDUCE of all ranks, for the norm, and the updates last.
+std::vector<Action> rankWork(const Schedule& schedule, Rank rank, Ends ends = Ends::Apart, Clipping clipping = Clipping::Off);
+// That ALL_REDUCE: it has no partner, for it is with all.
+constexpr bool sharesNorm(const Action& action)
+{
+    return action.kind() == traces::ActionKind::AllReduce && action.partner.kind == traces::ActionKind::None;
+}
 
 // Micro-batches, or slices of them, of the direction that has more.
 int mostUnits(const Schedule& schedule);

@@ -8,6 +8,7 @@
 #include "engine/schedule/milestones.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <c10/core/AutogradState.h>
 
 #include <algorithm>
@@ -30,7 +31,8 @@ void settleThread()
 class RankWorker {
 public:
     RankWorker(const Execution& run, const RankLinks& links, Rank rank)
-        : run_(run), links_(links), rank_(rank), list_(rankWork(run.schedule, rank, endsOf(run.plan.model))), ring_(run.recorder.ring(rank)),
+        : run_(run), links_(links), rank_(rank), list_(rankWork(run.schedule, rank, endsOf(run.plan.model), clippingOf(run.plan.run))),
+          ring_(run.recorder.ring(rank)),
           ledger_(run.pipeline.ledger(rank))
     {
         const bool pairs = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return a.kind() == ActionKind::Overlap; });
@@ -58,6 +60,7 @@ private:
     bool executeStep(Step step)
     {
         return std::all_of(list_.begin(), list_.end(), [&](const Action& action) {
+            if (sharesNorm(action)) return clipGradients(action.work, step);
             return action.kind() == ActionKind::AllReduce ? sumGradients(action, step) : executeAction(action, step);
         });
     }
@@ -150,6 +153,47 @@ private:
         ring_.push(actionEvent(step, action.work, times));
         end_ = times.end;
         return true;
+    }
+
+    // With all ranks: the squares of the norms go from the first to the last, each adds those of its layers, and what they come to goes
+    // back. Adding is exact, for every layer is somebody's and 0 for the others.
+    bool clipGradients(const Work& work, Step step)
+    {
+        const auto box = [](Direction direction, int rank) { return BoxAddress{direction, Stage{rank}, MicroBatch{0}, Flow::Single}; };
+        if (!run_.control.enter(rank_)) return false;
+        ActionTimes times{.begin = run_.clock.now()}; // it lasts until the last rank has come
+        try {
+            at::Tensor squares = run_.pipeline.squaredNorms(rank_);
+            if (rank_ > Rank{0}) {
+                const std::optional<at::Tensor> before = takeNorms(box(Direction::Forward, rank_.value));
+                if (!before) return false;
+                squares = squares + *before;
+            }
+            if (rank_.value + 1 < run_.schedule.ranks) {
+                links_.norms.put(box(Direction::Forward, rank_.value + 1), std::move(squares), run_.clock);
+                const std::optional<at::Tensor> all = takeNorms(box(Direction::Backward, rank_.value));
+                if (!all) return false;
+                squares = *all;
+            }
+            if (rank_ > Rank{0}) links_.norms.put(box(Direction::Backward, rank_.value - 1), squares, run_.clock);
+            run_.pipeline.clipGradients(rank_, squares);
+        } catch (...) {
+            run_.control.fail(describeFailure(work, step, rank_, std::current_exception()));
+            return false;
+        }
+        times.end = run_.clock.now();
+        sampleMemory(times.end);
+        ring_.push(actionEvent(step, work, times));
+        end_ = times.end;
+        return true;
+    }
+
+    std::optional<at::Tensor> takeNorms(const BoxAddress& box)
+    {
+        if (!links_.norms.full(box)) run_.control.rest(rank_);
+        std::optional<Arrival<at::Tensor>> arrival = links_.norms.take(box);
+        if (!arrival || !run_.control.enter(rank_)) return std::nullopt;
+        return std::move(arrival->payload);
     }
 
     void sampleMemory(TimeNs time) { ring_.push(memoryEvent(time, ledger_.held())); }

@@ -19,6 +19,7 @@ namespace stagecraft::runtime {
 struct RankLinks {
     Handoff<at::Tensor>& handoff;
     Handoff<std::vector<at::Tensor>>& gradients; // between two copies of weights: gradientBox()
+    Handoff<at::Tensor>& norms; // between neighbouring ranks, in the place of stages: towards the last one is forward
     StepMeeting& meeting;
 };
 

@@ -4,6 +4,7 @@
 #include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/batch_torch.h"
 #include "engine/runtime/checkpoint_torch.h"
+#include "engine/runtime/clip_norm.h"
 #include "engine/runtime/run_messages.h"
 
 #include <ATen/TensorOperators.h>
@@ -11,6 +12,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/isnan.h>
+#include <ATen/ops/linalg_vector_norm.h>
 
 #include <algorithm>
 
@@ -149,6 +151,30 @@ void GradientChecker::computeGradients(const Preparation& preparation)
     }
     const at::NoGradGuard noGrad;
     sumTied();
+    clipExpected();
+}
+
+// The expected gradients stand in the order of the model, stage by stage. A tied table is in it twice, and counts with the embedding.
+void GradientChecker::clipExpected()
+{
+    if (plan_.run.clipNorm == 0) return;
+    std::vector<at::Tensor> all;
+    for (const std::vector<at::Tensor>& stage : expected_) all.insert(all.end(), stage.begin(), stage.end());
+    if (plan_.model.tiedEmbeddings)
+        all[all.size() - layers_.back().parameters().size() + tiedParameter(plan_.model.layers.back())] = at::Tensor();
+    std::vector<double> squares;
+    auto next = all.begin();
+    for (const LayerModule& layer : layers_) {
+        double& sum = squares.emplace_back(0);
+        for (const auto end = next + static_cast<std::ptrdiff_t>(layer.parameters().size()); next != end; ++next) {
+            if (!next->defined()) continue;
+            const auto norm = at::linalg_vector_norm(*next).item<double>();
+            sum += norm * norm;
+        }
+    }
+    const double factor = clipFactor(squares, plan_.run.clipNorm);
+    for (at::Tensor& gradient : all)
+        if (gradient.defined()) gradient.mul_(factor);
 }
 
 void GradientChecker::computeOutputs(const Preparation& preparation)

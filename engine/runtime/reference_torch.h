@@ -90,6 +90,7 @@ private:
     void takeWeights(Pipeline& pipeline);
     void computeGradients(const Preparation& preparation);
     void sumTied();
+    void clipExpected();
     void computeOutputs(const Preparation& preparation);
     at::Tensor forward(int microbatch, const Preparation& preparation) const;
     void compareGradients(traces::Step step, Pipeline& pipeline);

@@ -86,7 +86,22 @@ std::string divergedLoss(double loss, bool updated, double learningRate)
 {
     if (!updated)
         return fmt::format("the loss is {} before any update of the weights: look for values in the data that are none or far too large", loss);
-    return fmt::format("the loss is {}: the training has diverged. Take a lower learning rate than {:g}", loss, learningRate);
+    return fmt::format("the loss is {}: the training has diverged. Take a lower learning rate than {:g}, or clip the gradients (run.clip_norm)", loss,
+                       learningRate);
+}
+
+std::string overflownGradient(std::string_view parameter, double lossScale)
+{
+    return fmt::format("the gradient of {} is no finite number: scaled by {:g} it is too large for 32 bits, or the training has diverged. Take a "
+                       "smaller run.loss_scale or a lower learning rate",
+                       parameter, lossScale);
+}
+
+std::string divergedNorm(int layer, double learningRate)
+{
+    return fmt::format("the norm of the gradients of layer {} is no finite number: the training has diverged. Take a lower learning rate than {:g}, "
+                       "or a smaller run.loss_scale",
+                       layer, learningRate);
 }
 
 std::string busyNote(double excess)

@@ -23,6 +23,9 @@ engine::ProgressMessage preparationProgress(const PreparationPiece& piece);
 std::string divergenceNote(traces::Step step, double learningRate);
 // Why a loss that is no finite number ends the run, and what to do. `updated`: the weights are no longer those that it began with.
 std::string divergedLoss(double loss, bool updated, double learningRate);
+// The same for gradients: of a scaled loss, or all of the model together.
+std::string overflownGradient(std::string_view parameter, double lossScale);
+std::string divergedNorm(int layer, double learningRate);
 // The same for a weight that is to be kept.
 std::string divergedWeight(std::string_view name, double learningRate);
 

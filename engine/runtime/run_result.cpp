@@ -63,6 +63,7 @@ Expected<TimeNs> simulatedStep(const RunFacts& facts, const RunResult& measured,
 {
     CostTable table;
     table.stages = measured.measuredCosts;
+    table.machine.barrier = facts.plan.run.clipNorm > 0; // all ranks meet before their updates
     if (facts.partition.size() > 1) table.tiedBytes = tiedValues(facts.plan.model) * Bytes{sizeof(float)};
     if (ways == Ways::Measured) {
         table.transfer = measured.measuredTransferNs;

@@ -136,6 +136,15 @@ std::string leftOutOf(const MachineModel& machine)
                        keys.size() == 1 ? "is" : "are");
 }
 
+// All gradients of the model together exist at one moment alone: at the end of a step.
+Expected<void> checkClipping(const RunSpec& run, const Schedule& schedule)
+{
+    if (run.clipNorm == 0 || !(schedule.asynchronous() || updatesByItself(schedule))) return {};
+    return Error{fmt::format("run.clip_norm: schedule {} updates a stage within the step, when others have no gradients yet, and the norm is that of "
+                             "all gradients together; leave it out, or take a schedule that updates at the end of a step",
+                             schedule.name)};
+}
+
 Expected<void> checkCheckpoints(const RunSpec& run, const Schedule& schedule)
 {
     if (run.checkpoint.empty() && run.checkpointEvery > 0)
@@ -190,6 +199,7 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& memory)
                                  report.deadlock.front().rank.value, report.deadlock.front().action,
                                  report.deadlock.front().waitsFor)};
     if (const auto slices = checkSlices(plan, schedule.value()); !slices.ok()) return slices.error();
+    if (const auto clipping = checkClipping(plan.run, schedule.value()); !clipping.ok()) return clipping.error();
     if (const auto checkpoints = checkCheckpoints(plan.run, schedule.value()); !checkpoints.ok()) return checkpoints.error();
     const Expected<Partition> partition = partitionOf(plan);
     if (!partition.ok()) return partition.error();

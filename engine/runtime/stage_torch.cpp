@@ -4,15 +4,20 @@
 #include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/batch_torch.h"
 #include "engine/runtime/checkpoint_torch.h"
+#include "engine/runtime/run_messages.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/ones.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 
 namespace stagecraft::runtime {
@@ -22,7 +27,7 @@ using at::Tensor;
 StageModule::StageModule(const Spec& spec, MemoryLedger* ledger, const Preparation& preparation)
     : duties_(spec.duties), loss_(spec.plan.model.loss), microbatches_(spec.plan.pipeline.microbatches), lengths_(spec.lengths),
       caches_(static_cast<std::size_t>(lengths_.empty() ? 0 : duties_.units / duties_.slices)),
-      inFlight_(static_cast<std::size_t>(duties_.units)), losses_(inFlight_.size()), outputs_(inFlight_.size())
+      inFlight_(static_cast<std::size_t>(duties_.units)), losses_(inFlight_.size()), lossScale_(spec.plan.run.lossScale), outputs_(inFlight_.size())
 {
     {
         const AllocationScope scope({.ledger = ledger, .memory = MemoryClass::Weights});
@@ -60,7 +65,8 @@ void StageModule::tieLayers(const Spec& spec)
     if (!hasLast) return;
     std::size_t before = 0; // parameters of the other layers
     for (std::size_t i = 0; i + 1 < layers_.size(); ++i) before += layers_[i].parameters().size();
-    (hasFirst ? secondUse_ : tied_) = before + tiedParameter(head);
+    ofHead_ = before + tiedParameter(head);
+    (hasFirst ? secondUse_ : tied_) = ofHead_;
     if (hasFirst) {
         tieHead(layers_.back(), head, layers_.front().parameters()[tiedParameter(embedding)].detach().requires_grad_());
         return;
@@ -147,8 +153,9 @@ void StageModule::recompute(int unit)
 Tensor StageModule::goBack(int unit, InFlight& work, Tensor outputGradient)
 {
     if (!targets_.empty()) {
-        if (!one_.defined()) one_ = at::ones({});
-        outputGradient = one_;
+        // the same as a loss that is so much larger, and the loss that is told stays what it is
+        if (!lossGradient_.defined()) lossGradient_ = at::full({}, lossScale_);
+        outputGradient = lossGradient_;
     }
     torch::autograd::edge_list roots{std::exchange(work.root, {})};
     torch::autograd::variable_list gradients{std::move(outputGradient)};
@@ -228,17 +235,58 @@ void StageModule::setGradients(std::vector<Tensor> gradients)
     markGradients();
 }
 
+std::vector<Tensor> StageModule::settled() const
+{
+    if (stash_) return stash_->gradients();
+    std::vector<Tensor> all;
+    for (const Tensor& parameter : updated()) all.push_back(parameter.grad());
+    return all;
+}
+
+void StageModule::settleGradients()
+{
+    const at::NoGradGuard noGrad;
+    settled_ = true;
+    if (secondUse_) {
+        parameters_[*tied_].mutable_grad().add_(parameters_[*secondUse_].grad());
+        parameters_[*secondUse_].mutable_grad() = Tensor();
+    }
+    if (lossScale_ == 1) return;
+    const std::vector<Tensor> all = settled();
+    at::_foreach_mul_(all, 1 / lossScale_); // a power of two: exact
+    for (std::size_t i = 0; i < all.size(); ++i)
+        if (!all[i].isfinite().all().item<bool>()) throw std::domain_error(overflownGradient(names_[i], lossScale_));
+}
+
+std::vector<double> StageModule::squaredNorms() const
+{
+    std::vector<double> squares;
+    std::size_t parameter = 0;
+    for (const LayerModule& layer : layers_) {
+        double& sum = squares.emplace_back(0);
+        for (const std::size_t end = parameter + layer.parameters().size(); parameter < end; ++parameter) {
+            if (parameter == ofHead_) continue; // the embedding has it
+            const auto norm = at::linalg_vector_norm(parameters_[parameter].grad()).item<double>();
+            sum += norm * norm;
+        }
+    }
+    return squares;
+}
+
+void StageModule::shrinkGradients(double factor)
+{
+    const at::NoGradGuard noGrad;
+    if (factor < 1) at::_foreach_mul_(settled(), factor);
+}
+
 void StageModule::optimize(double rate)
 {
+    if (!settled_) settleGradients();
+    settled_ = false;
     if (stash_) {
         stash_->update(*optimizer_, rate);
         parameters_ = stash_->newest();
         return;
-    }
-    if (secondUse_) {
-        const at::NoGradGuard noGrad;
-        parameters_[*tied_].mutable_grad().add_(parameters_[*secondUse_].grad());
-        parameters_[*secondUse_].mutable_grad() = Tensor();
     }
     optimizer_->step(rate);
     kept_.clear();

@@ -56,7 +56,14 @@ public:
     at::Tensor backward(int unit, at::Tensor outputGradient);
     at::Tensor inputGrad(int unit, at::Tensor outputGradient);
     void weightGrad(int unit);
-    void optimize(double rate); // the learning rate
+    // Once all gradients are there: adds up those of the two uses of a table, and takes the loss's scale off. Throws std::domain_error
+    // where one is no finite number then.
+    void settleGradients();
+    // Of the settled gradients; squares of norms, by layer.
+    [[nodiscard]] std::vector<double> squaredNorms() const;
+    // The next update takes so much of the gradients.
+    void shrinkGradients(double factor);
+    void optimize(double rate); // the learning rate; settles the gradients where that is still to do
 
     // Losses of the step whose forwards have run, by unit; the last stage's. And the shape of its whole output.
     [[nodiscard]] const std::vector<double>& losses() const { return losses_; }
@@ -94,6 +101,7 @@ private:
     };
 
     void tieLayers(const Spec& spec);
+    [[nodiscard]] std::vector<at::Tensor> settled() const; // gradients of what is updated
     // Through the layers; on the last stage the loss. Notes the graph's root.
     at::Tensor run(int unit, InFlight& kept);
     at::Tensor runLayers(int unit, InFlight& kept);
@@ -115,6 +123,7 @@ private:
     // Of the parameters: the head's use of the table where one stage has both. A leaf of its own in the table's memory, so that the
     // gradients of the two uses add up each in their order, as those of two stages do.
     std::optional<std::size_t> secondUse_;
+    std::optional<std::size_t> ofHead_; // of the two, the one that is the head's matrix
     std::vector<std::string> names_; // of what is updated
     std::optional<StageOptimizer> optimizer_;
     std::vector<at::Tensor> inputs_;
@@ -125,7 +134,9 @@ private:
     std::vector<InFlight> inFlight_; // by unit
     std::vector<double> losses_;     // by unit, so that the sum does not depend on the order
     std::vector<std::int64_t> outputShape_; // of one unit
-    at::Tensor one_;                        // gradient of the loss
+    double lossScale_;
+    at::Tensor lossGradient_; // a scalar: the scale
+    bool settled_ = false;    // the gradients
     bool keepGradients_ = false;
     std::vector<at::Tensor> kept_;
     bool keepOutputs_ = false;

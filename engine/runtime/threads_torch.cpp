@@ -57,19 +57,22 @@ private:
 struct Shared {
     Shared(const Execution& execution, const Patience& patience)
         : run(execution), handoff(run.schedule.stages(), mostUnits(run.schedule), patience, static_cast<int>(run.schedule.flows().size())),
-          gradients(run.schedule.stages(), 1, patience, static_cast<int>(run.schedule.flows().size())), meeting(run, patience)
+          gradients(run.schedule.stages(), 1, patience, static_cast<int>(run.schedule.flows().size())),
+          norms(run.schedule.ranks, 1, patience), meeting(run, patience)
     {
     }
     void cancel()
     {
         handoff.cancel();
         gradients.cancel();
+        norms.cancel();
         meeting.cancel();
     }
 
     const Execution& run;
     LocalHandoff<at::Tensor> handoff;
     LocalHandoff<std::vector<at::Tensor>> gradients;
+    LocalHandoff<at::Tensor> norms;
     ThreadMeeting meeting;
 };
 
@@ -80,7 +83,7 @@ void start(std::vector<std::jthread>& threads, Shared& shared, Rank rank)
     const std::string name = "rank " + std::to_string(rank.value);
     try {
         run.pipeline.meetFaultOfThread(rank);
-        threads.emplace_back([&shared, &run, rank] { runRank(run, {shared.handoff, shared.gradients, shared.meeting}, rank); });
+        threads.emplace_back([&shared, &run, rank] { runRank(run, {shared.handoff, shared.gradients, shared.norms, shared.meeting}, rank); });
     } catch (const std::system_error& error) {
         return run.control.fail(threadFailure(name, error.code().message()));
     } catch (...) {

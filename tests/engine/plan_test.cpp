@@ -99,6 +99,8 @@ TEST(PlanJson, KeepsEveryValue)
     plan.costs.jitter = 0.05;
     plan.costs.seed = 18'446'744'073'709'551'615ULL;
     plan.run = {RunMode::Emulated, DeviceKind::Cpu, 7, CheckMode::All, OptimizerKind::Momentum, 0.01, 99, 0.8, 0.1, RateCourse::Linear, 3};
+    plan.run.clipNorm = 0.75;
+    plan.run.lossScale = 1024;
     plan.run.checkpoint = "runs/a";
     plan.run.checkpointEvery = 100;
     plan.run.resume = "runs/b/step-0000010";
@@ -178,6 +180,10 @@ TEST(PlanJson, NamesKeyValueAndWhatIsAllowed)
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"costs":{"forward":3}})"), HasSubstr("costs.forward: must be a text"));
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"mode":"fast"}})"),
                 HasSubstr("run.mode: \"fast\" is not allowed; one of \"threads\", \"emulated\""));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"clip_norm":-1}})"), HasSubstr("run.clip_norm: -1 is not allowed"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"loss_scale":3}})"), HasSubstr("run.loss_scale: 3 is not allowed; a power of two"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"loss_scale":0}})"), HasSubstr("run.loss_scale: 0 is not allowed"));
+    EXPECT_EQ(errorOf(R"({"stagecraft_plan":1,"run":{"loss_scale":0.25}})"), "no error");
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"checkpoint_every":-1}})"), HasSubstr("run.checkpoint_every: -1 is not allowed"));
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"model":{"layers":[{"type":"conv"}]}})"),
                 HasSubstr("model.layers[0].type: \"conv\" is not allowed"));

@@ -46,6 +46,16 @@ TEST(RankWork, AddsUpTheGradientsOfTwoCopiesBeforeTheUpdate)
     }
 }
 
+// All sums, then all ranks together, then the updates.
+TEST(RankWork, LetsUpdatesWaitForTheNormWhereGradientsAreClipped)
+{
+    const Schedule schedule = generate({.name = "chimera", .ranks = 2, .microbatches = 2}).value();
+    const std::vector<Action> work = rankWork(schedule, Rank{0}, Ends::Apart, Clipping::On);
+    std::vector<std::string> end;
+    for (auto action = work.end() - 5; action != work.end(); ++action) end.push_back(toText(Action{action->work, {}}) + (sharesNorm(*action) ? " of all" : ""));
+    EXPECT_THAT(end, ElementsAre("d0ALL_REDUCE", "u1ALL_REDUCE", "d0ALL_REDUCE of all", "d0OPTIMIZER", "u1OPTIMIZER"));
+}
+
 std::vector<std::string> sumsOf(const Schedule& schedule, int rank)
 {
     std::vector<std::string> names;

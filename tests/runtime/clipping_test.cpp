@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What happens to gradients between the last backward and the update: a scaled loss, and the norm of all of them together.
+#include "engine/runtime/clip_norm.h"
+#include "tests/runtime/run_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace stagecraft::runtime {
+namespace {
+
+using namespace engine;
+using testing::HasSubstr;
+using traces::Lane;
+using traces::LaneKind;
+using traces::Rank;
+
+TEST(ClipFactor, IsPyTorchs)
+{
+    EXPECT_DOUBLE_EQ(clipFactor({9, 16}, 1), 1 / (5 + 1e-6));
+    EXPECT_EQ(clipFactor({9, 16}, 5), 5 / (5 + 1e-6)); // below 1 by the 1e-6, as there
+    EXPECT_EQ(clipFactor({9, 16}, 6), 1);
+    EXPECT_EQ(clipFactor({}, 1), 1);
+    const double infinite = std::numeric_limits<double>::infinity();
+    EXPECT_EQ(firstDiverged({1, 2}), -1);
+    EXPECT_EQ(firstDiverged({1, infinite, NAN}), 1);
+}
+
+Plan littlePlan(const std::string& schedule, int ranks, int chunks, RunMode mode)
+{
+    Plan plan;
+    plan.name = "little";
+    plan.model.layers = {Embedding{50, 16, 32}, TransformerBlock{32, 2, 64}, TransformerBlock{32, 2, 64}, Head{32, 50}};
+    plan.model.loss = Loss::CrossEntropy;
+    plan.model.microbatchRows = 2;
+    plan.pipeline.schedule = schedule;
+    plan.pipeline.ranks = ranks;
+    plan.pipeline.chunks = chunks;
+    plan.pipeline.microbatches = 4;
+    plan.run.mode = mode;
+    plan.run.steps = 4;
+    plan.run.check = CheckMode::All;
+    plan.run.optimizer = OptimizerKind::Sgd; // which Adam would hide: it divides by the size of the gradients
+    plan.run.learningRate = 0.5;
+    return plan;
+}
+
+RunResult resultOf(const Plan& plan)
+{
+    const Outcome outcome = runPlan(plan);
+    EXPECT_EQ(outcome.last, SessionState::Finished) << (outcome.failure ? outcome.failure->text : "");
+    return outcome.result.value_or(RunResult{});
+}
+
+TEST(Clipping, GivesTheSameBitsInEveryShapeAndMode)
+{
+    Plan plan = littlePlan("1f1b", 2, 1, RunMode::Threads);
+    const std::vector<double> unclipped = resultOf(plan).loss;
+    plan.run.clipNorm = 0.1;
+    const std::vector<double> clipped = resultOf(plan).loss;
+    EXPECT_EQ(clipped[0], unclipped[0]);
+    EXPECT_GT(clipped[1], unclipped[1]); // a shorter way down
+    struct Shape {
+        const char* schedule;
+        int ranks, chunks;
+        RunMode mode;
+    };
+    for (const Shape& shape : {Shape{"naive", 1, 1, RunMode::Threads}, Shape{"gpipe", 4, 1, RunMode::Threads}, Shape{"1f1b", 4, 1, RunMode::Emulated},
+                               Shape{"interleaved", 2, 2, RunMode::Threads}, Shape{"zb-h1", 2, 1, RunMode::Emulated}, Shape{"1f1b-v", 2, 2, RunMode::Emulated}}) {
+        Plan other = littlePlan(shape.schedule, shape.ranks, shape.chunks, shape.mode);
+        other.run.clipNorm = 0.1;
+        const RunResult result = resultOf(other);
+        EXPECT_EQ(result.loss, clipped) << shape.schedule;
+        EXPECT_EQ(result.gradientCheck, GradientCheck::Bitwise) << shape.schedule;
+    }
+}
+
+TEST(Clipping, ALargeNormChangesNothing)
+{
+    Plan plan = littlePlan("1f1b", 2, 1, RunMode::Emulated);
+    const std::vector<double> unclipped = resultOf(plan).loss;
+    plan.run.clipNorm = 1e6;
+    EXPECT_EQ(resultOf(plan).loss, unclipped);
+}
+
+// Of two copies of a layer one counts: the reference, which has but one, finds the same gradients.
+TEST(Clipping, CountsTheLayersOfTwoDirectionsOnce)
+{
+    for (const RunMode mode : {RunMode::Threads, RunMode::Emulated})
+        for (const auto& [name, ranks] : {std::pair("dualpipe", 2), std::pair("chimera", 4)}) {
+            Plan plan = littlePlan(name, ranks, 1, mode);
+            plan.run.clipNorm = 0.1;
+            EXPECT_EQ(resultOf(plan).gradientCheck, GradientCheck::Bitwise) << name;
+        }
+}
+
+// A table with two uses counts once, wherever its copies are.
+TEST(Clipping, CountsATiedTableOnce)
+{
+    std::vector<double> losses;
+    for (const auto& [ranks, mode] : {std::pair(1, RunMode::Threads), std::pair(4, RunMode::Threads), std::pair(2, RunMode::Emulated)}) {
+        Plan plan = littlePlan("1f1b", ranks, 1, mode);
+        plan.model.tiedEmbeddings = true;
+        plan.run.clipNorm = 0.1;
+        plan.run.lossScale = 8;
+        const RunResult result = resultOf(plan);
+        EXPECT_EQ(result.gradientCheck, GradientCheck::Bitwise) << ranks;
+        if (losses.empty()) losses = result.loss;
+        EXPECT_EQ(result.loss, losses) << ranks;
+    }
+}
+
+const Lane& collectives(const Outcome& outcome, int rank) { return outcome.trace.lane(*outcome.trace.findLane(Rank{rank}, LaneKind::Collective)); }
+
+// All ranks meet for it: on virtual clocks it ends everywhere at one moment, and no update begins before.
+TEST(Clipping, IsACollectiveOfAllRanksOnTheTimeline)
+{
+    for (const RunMode mode : {RunMode::Threads, RunMode::Emulated}) {
+        Plan plan = littlePlan("1f1b", 4, 1, mode);
+        plan.run.clipNorm = 0.1;
+        const Outcome outcome = runPlan(plan);
+        ASSERT_EQ(outcome.last, SessionState::Finished) << (outcome.failure ? outcome.failure->text : "");
+        for (int rank = 0; rank < 4; ++rank) {
+            ASSERT_EQ(collectives(outcome, rank).size(), 4U); // one a step
+            const Lane& compute = outcome.trace.lane(*outcome.trace.findLane(Rank{rank}, LaneKind::Compute));
+            std::size_t step = 0;
+            for (std::size_t i = 0; i < compute.size(); ++i) {
+                if (compute.action(i).kind() != traces::ActionKind::Optimizer) continue;
+                EXPECT_GE(compute.slice(i).begin, collectives(outcome, rank).slice(step).end);
+                if (mode == RunMode::Emulated) {
+                    EXPECT_EQ(collectives(outcome, rank).slice(step).end, collectives(outcome, 0).slice(step).end);
+                }
+                ++step;
+            }
+            EXPECT_EQ(step, 4U);
+        }
+    }
+}
+
+std::string refusalOf(const Plan& plan)
+{
+    const auto started = makeLocalSession()->start(plan);
+    return started.ok() ? "started" : started.error().message;
+}
+
+TEST(Clipping, IsRefusedWhereWeightsChangeWithinAStep)
+{
+    for (const char* name : {"pipedream", "pipedream-2bw"}) {
+        Plan plan = littlePlan(name, 2, 1, RunMode::Threads);
+        plan.run.clipNorm = 1;
+        EXPECT_THAT(refusalOf(plan), HasSubstr("run.clip_norm: schedule " + std::string(name) + " updates"));
+    }
+    Plan own = littlePlan("custom", 2, 1, RunMode::Threads);
+    own.pipeline.microbatches = 1;
+    own.pipeline.customSchedule = "0F0,0B0,0OPTIMIZER\n1F0,1B0,1OPTIMIZER\n";
+    own.run.clipNorm = 1;
+    EXPECT_THAT(refusalOf(own), HasSubstr("run.clip_norm: schedule custom updates"));
+}
+
+TEST(Clipping, ANormThatIsNoNumberEndsTheRun)
+{
+    for (const RunMode mode : {RunMode::Threads, RunMode::Emulated}) {
+        Plan plan = preset("hello");
+        plan.run.mode = mode;
+        plan.run.steps = 10;
+        plan.run.optimizer = OptimizerKind::Sgd;
+        plan.run.learningRate = 1e9; // a loss that is still a number, of gradients whose squares are none
+        plan.run.clipNorm = 1;
+        const Outcome outcome = runPlan(plan);
+        EXPECT_EQ(outcome.last, SessionState::Failed);
+        ASSERT_TRUE(outcome.failure);
+        EXPECT_THAT(outcome.failure->text, HasSubstr("the norm of the gradients of layer "));
+        EXPECT_EQ(outcome.failure->step, 1);
+    }
+}
+
+TEST(LossScale, PowersOfTwoChangeNoBit)
+{
+    for (const char* schedule : {"1f1b", "zb-h1", "pipedream", "dualpipe"}) {
+        Plan plan = littlePlan(schedule, 2, 1, RunMode::Emulated);
+        plan.run.clipNorm = schedule == std::string("1f1b") ? 0.1 : 0;
+        const std::vector<double> plain = resultOf(plan).loss;
+        for (const double scale : {65536.0, 1.0 / 1024}) {
+            plan.run.lossScale = scale;
+            const RunResult result = resultOf(plan);
+            EXPECT_EQ(result.loss, plain) << schedule << " " << scale;
+            EXPECT_EQ(result.gradientCheck, GradientCheck::Bitwise) << schedule << " " << scale; // the reference scales nothing
+        }
+    }
+}
+
+TEST(LossScale, AGradientThatOverflowsEndsTheRun)
+{
+    Plan plan = preset("hello");
+    plan.run.steps = 10;
+    plan.run.optimizer = OptimizerKind::Sgd;
+    plan.run.learningRate = 1e4; // large gradients in the second step
+    plan.run.lossScale = 0x1p120;
+    const Outcome outcome = runPlan(plan);
+    EXPECT_EQ(outcome.last, SessionState::Failed);
+    ASSERT_TRUE(outcome.failure);
+    EXPECT_THAT(outcome.failure->text, HasSubstr("is no finite number: scaled by 1.32923e+36 it is too large for 32 bits"));
+    EXPECT_THAT(outcome.failure->text, HasSubstr("the gradient of layers."));
+    EXPECT_TRUE(outcome.failure->rank);
+}
+
+} // namespace
+} // namespace stagecraft::runtime
