@@ -3,6 +3,7 @@
 
 #include "traces/analysis/critical_path.h"
 #include "traces/analysis/memory_peaks.h"
+#include "traces/analysis/replicas.h"
 #include "traces/analysis/steady_state.h"
 
 #include <algorithm>
@@ -93,6 +94,7 @@ Json ranksJson(const traces::Trace& trace, const traces::StepIndex& index, const
     for (std::size_t r = 0; r < figures.ranks.size(); ++r) {
         const traces::RankFigures& rank = figures.ranks[r];
         Json json{{"rank", rank.rank.value},
+                  {"replica", traces::replicaOf(trace.info, rank.rank)},
                   {"busy_ns", rank.busy},
                   {"idle_ns", rank.idle},
                   {"first_start_ns", rank.firstStart},

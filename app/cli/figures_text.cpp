@@ -4,6 +4,7 @@
 #include "app/cli/table.h"
 #include "traces/analysis/critical_path.h"
 #include "traces/analysis/memory_peaks.h"
+#include "traces/analysis/replicas.h"
 #include "traces/analysis/steady_state.h"
 #include "traces/base/text.h"
 
@@ -130,9 +131,11 @@ std::string memoryText(const traces::Trace& trace, const traces::StepIndex& inde
 std::string shapeText(const traces::TraceInfo& info)
 {
     std::string text = info.schedule.empty() ? "" : info.schedule + ", ";
-    text += traces::counted(info.ranks, "rank");
+    const int replicas = traces::replicasOf(info);
+    if (replicas > 1) text += traces::counted(replicas, "replica") + " of ";
+    text += traces::counted(replicas > 1 ? traces::ranksOfReplica(info) : info.ranks, "rank");
     if (info.chunks > 1) text += ", " + traces::counted(info.chunks, "chunk");
-    if (info.microbatches > 0) text += ", " + traces::counted(info.microbatches, "micro-batch");
+    if (info.microbatches > 0) text += ", " + traces::counted(info.microbatches, "micro-batch") + (replicas > 1 ? " each" : "");
     return text;
 }
 

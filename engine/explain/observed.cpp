@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 namespace stagecraft::engine {
 namespace {
@@ -125,7 +126,7 @@ void setTimes(Observed& observed, const CostTable& seen, bool ownPlan)
     const MachineModel& machine = observed.plan.machine;
     const bool simulated = observed.label == TraceLabel::Simulated;
     const bool trusted = ownPlan && said.ok() && (simulated || costs.source == CostSource::Measured);
-    const bool dividesUpdate = simulated && observed.plan.pipeline.sharding >= Sharding::Zero1 && machine.replicas > 1;
+    const bool dividesUpdate = ownPlan && observed.plan.pipeline.sharding >= Sharding::Zero1 && machine.replicas > 1;
     std::vector<StageCosts> stages;
     for (std::size_t s = 0; s < seen.stages.size(); ++s) {
         const StageCosts known = said.ok() ? said.value().stages[s] : StageCosts{};
@@ -159,9 +160,13 @@ void setTimes(Observed& observed, const CostTable& seen, bool ownPlan)
 void setNetwork(Observed& observed, TimeNs handOff, bool ownPlan)
 {
     Plan& plan = observed.plan;
-    const Bytes memory = plan.machine.memory;
-    if (observed.label != TraceLabel::Simulated || !ownPlan) plan.machine = MachineModel{};
-    plan.machine.memory = memory;
+    if (observed.label != TraceLabel::Simulated || !ownPlan) { // of the rest a run has no part
+        const MachineModel said = std::exchange(plan.machine, MachineModel{});
+        plan.machine.memory = said.memory;
+        if (ownPlan) plan.machine.replicas = said.replicas;
+        if (ownPlan) plan.machine.bucketBytes = said.bucketBytes;
+        if (ownPlan && observed.label == TraceLabel::Emulated) plan.machine.replica = said.replica;
+    }
     plan.machine.rankScale.clear(); // is in the times of the stages
     if (ownPlan && (observed.label == TraceLabel::Simulated || observed.label == TraceLabel::Emulated)) return;
     plan.costs.latency = handOff;

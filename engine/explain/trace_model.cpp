@@ -2,6 +2,7 @@
 #include "engine/explain/trace_model.h"
 
 #include "traces/analysis/median.h"
+#include "traces/analysis/replicas.h"
 #include "traces/analysis/statistics.h"
 #include "traces/analysis/step_times.h"
 #include "traces/analysis/step_view.h"
@@ -23,6 +24,7 @@ Expected<Schedule> orderOf(const traces::Trace& trace, traces::Step step)
     order.slices = std::max(trace.info.slices, 1);
     const traces::StepView view = viewOf(trace, traces::StepIndex(trace), step);
     for (const traces::RankView& rank : view.ranks) {
+        if (traces::replicaOf(trace.info, rank.rank) > 0) continue; // the same order on other data
         if (index(rank.rank) >= order.order.size()) order.order.resize(index(rank.rank) + 1);
         for (const traces::SliceRef slice : rank.slices) {
             const Action& action = trace.lane(slice.lane).action(slice.index);

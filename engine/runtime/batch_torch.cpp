@@ -27,7 +27,7 @@ constexpr std::uint64_t kTargetPlace = kInputPlace + 1;
 // Of the whole batch, from that of one micro-batch.
 std::vector<std::int64_t> batchShape(std::vector<std::int64_t> shape, const engine::Plan& plan)
 {
-    shape.front() *= plan.pipeline.microbatches;
+    shape.front() *= std::int64_t{plan.pipeline.microbatches} * plan.machine.replicas;
     return shape;
 }
 
@@ -36,10 +36,18 @@ at::Generator generatorFor(const engine::Plan& plan, std::uint64_t place)
     return at::make_generator<at::CPUGeneratorImpl>(mixedSeed(plan.run.seed, place));
 }
 
-std::vector<Tensor> cut(const Tensor& batch, const engine::Plan& plan)
+// A replica's own part lies in memory of its own, so that it does not hold the others' data as well.
+std::vector<Tensor> cut(Tensor batch, const engine::Plan& plan, int replica)
 {
+    int microbatches = plan.pipeline.microbatches;
+    if (replica == kAllReplicas) {
+        microbatches *= plan.machine.replicas;
+    } else if (plan.machine.replicas > 1) {
+        const std::int64_t rows = std::int64_t{microbatches} * plan.model.microbatchRows;
+        batch = batch.narrow(0, replica * rows, rows).clone();
+    }
     std::vector<Tensor> pieces;
-    for (int i = 0; i < plan.pipeline.microbatches; ++i)
+    for (int i = 0; i < microbatches; ++i)
         pieces.push_back(batch.narrow(0, std::int64_t{i} * plan.model.microbatchRows, plan.model.microbatchRows));
     return pieces;
 }
@@ -55,14 +63,14 @@ Tensor inputBatch(const engine::Plan& plan)
 
 } // namespace
 
-std::vector<Tensor> makeInputs(const engine::Plan& plan) { return cut(inputBatch(plan), plan); }
+std::vector<Tensor> makeInputs(const engine::Plan& plan, int replica) { return cut(inputBatch(plan), plan, replica); }
 
-std::vector<Tensor> makeTargets(const engine::Plan& plan)
+std::vector<Tensor> makeTargets(const engine::Plan& plan, int replica)
 {
-    if (plan.model.loss == engine::Loss::CrossEntropy) return cut(at::roll(inputBatch(plan), -1, 1), plan);
+    if (plan.model.loss == engine::Loss::CrossEntropy) return cut(at::roll(inputBatch(plan), -1, 1), plan, replica);
     at::Generator generator = generatorFor(plan, kTargetPlace);
     const auto shape = batchShape(engine::outputShape(plan.model, plan.model.microbatchRows), plan);
-    return cut(at::empty(shape).normal_(0, 1, generator), plan);
+    return cut(at::empty(shape).normal_(0, 1, generator), plan, replica);
 }
 
 std::vector<int> sliceLengths(const engine::Plan& plan)

@@ -7,10 +7,13 @@
 //
 //   rank 0  |F0 |F1 |   |B0   |        rank clock = virtual end of its last action
 //   rank 1      t|F0 |B0   |           t: transfer, from the cost table; stages of one rank hand over at once
+//
+// With replicas there are the virtual ranks of all of them, and the sums of their gradients lie beside the actions.
 #include "engine/runtime/executor_torch.h"
 
 #include "engine/runtime/boundary.h"
 #include "engine/runtime/busy_watch.h"
+#include "engine/runtime/emulated_replicas.h"
 #include "engine/runtime/rank_work.h"
 #include "engine/runtime/run_messages.h"
 #include "engine/schedule/milestones.h"
@@ -24,6 +27,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -35,13 +39,29 @@ namespace {
 
 class Emulation {
 public:
-    explicit Emulation(const Execution& run)
-        : run_(run),
-          handoff_(run.schedule.stages(), mostUnits(run.schedule), {}, static_cast<int>(run.schedule.flows().size())),
-          ranks_(static_cast<std::size_t>(run.schedule.ranks))
+    explicit Emulation(const std::vector<Execution>& replicas)
+        : replicas_(replicas), run_(replicas.front()), meetings_(replicas.size()),
+          ranks_(replicas.size() * static_cast<std::size_t>(run_.schedule.ranks))
     {
-        for (std::size_t r = 0; r < ranks_.size(); ++r) lists_.push_back(rankWork(run.schedule, Rank{r}, endsOf(run.plan.model), clippingOf(run.plan.run)));
+        for (std::size_t r = 0; r < ranks_.size(); ++r)
+            lists_.push_back(rankWork(run_.schedule, inReplica(Rank{r}), endsOf(run_.plan.model), clippingOf(run_.plan.run),
+                                      static_cast<int>(replicas.size())));
+        for (std::size_t j = 0; j < replicas.size(); ++j)
+            handoffs_.push_back(std::make_unique<LocalHandoff<at::Tensor>>(run_.schedule.stages(), mostUnits(run_.schedule), Patience{},
+                                                                           static_cast<int>(run_.schedule.flows().size())));
+        if (run_.sums == nullptr || run_.schedule.inference()) return;
+        sums_.emplace(run_.costs.machine, static_cast<int>(ranks_.size()));
+        for (const Execution& replica : replicas_)
+            for (const Place& place : places(run_.schedule))
+                replica.pipeline.stage(place).onFinalGradients([this, &replica, place](int layer) { giveGradients(replica, place, layer); });
     }
+    ~Emulation()
+    {
+        for (const Execution& replica : replicas_)
+            for (const Place& place : places(run_.schedule)) replica.pipeline.stage(place).onFinalGradients({});
+    }
+    Emulation(const Emulation&) = delete;
+    Emulation& operator=(const Emulation&) = delete;
 
     void runSteps()
     {
@@ -53,6 +73,7 @@ public:
             sampleAll(begin);
             if (!runStep(Step{step})) return;
             for (const RankState& rank : ranks_) now = std::max(now, rank.clock);
+            for (std::size_t r = 0; sums_ && r < ranks_.size(); ++r) now = std::max(now, sums_->freeAt(Rank{r}));
             sampleAll(now);
             run_.keeper.finish(Step{step}, {begin, now});
         }
@@ -71,6 +92,7 @@ private:
         TimeNs at = 0;
         std::map<Place, std::vector<at::Tensor>> gradients;
     };
+    using Meetings = std::map<std::pair<Place, Place>, Meeting>;
 
     struct Next {
         Rank rank{};
@@ -79,6 +101,7 @@ private:
 
     bool runStep(Step step)
     {
+        step_ = step;
         std::size_t left = 0;
         for (const auto& list : lists_) left += list.size();
         while (left > 0) {
@@ -98,7 +121,7 @@ private:
         for (std::size_t r = 0; r < ranks_.size(); ++r) {
             const RankState& rank = ranks_[r];
             if (rank.next == lists_[r].size()) continue;
-            const std::optional<TimeNs> ready = readyAt(lists_[r][rank.next]);
+            const std::optional<TimeNs> ready = readyAt(Rank{r}, lists_[r][rank.next]);
             if (!ready) continue;
             const TimeNs start = std::max(rank.clock, *ready);
             if (!best || start < best->start) best = Next{Rank{r}, start};
@@ -109,84 +132,112 @@ private:
     [[nodiscard]] const Action& nextOf(Rank rank) const { return lists_[index(rank)][ranks_[index(rank)].next]; }
 
     // When all that the action takes is there; nothing while some of it is not made.
-    [[nodiscard]] std::optional<TimeNs> readyAt(const Action& action)
+    [[nodiscard]] std::optional<TimeNs> readyAt(Rank rank, const Action& action)
     {
         if (sharesNorm(action)) return meetingOfAll();
-        if (action.kind() == ActionKind::AllReduce) return meeting(action);
+        if (action.kind() == ActionKind::AllReduce) return meeting(rank, action);
+        if (sums_ && action.kind() == ActionKind::Optimizer) return summedAt(rank, placeOf(action.work));
+        LocalHandoff<at::Tensor>& handoff = handoffOf(rank);
         TimeNs ready = 0;
         bool there = true;
         engine::forEachWork(action, [&](const Work& work) {
             const std::optional<BoxAddress> box = inputBox(work, run_.schedule.stages());
             if (!box) return;
-            if (handoff_.full(*box)) ready = std::max(ready, handoff_.available(*box));
+            if (handoff.full(*box)) ready = std::max(ready, handoff.available(*box));
             else there = false;
         });
         return there ? std::optional(ready) : std::nullopt;
     }
 
+    // When the replicas have the sum of their gradients of a stage; nothing while they have not.
+    [[nodiscard]] std::optional<TimeNs> summedAt(Rank rank, const Place& place) const
+    {
+        return sums_->doneAt(run_.sums->gradients(replicaOf(rank), place), step_);
+    }
+
     // The moment at which both ranks that hold a copy of the weights have come to the sum of their gradients.
-    [[nodiscard]] std::optional<TimeNs> meeting(const Action& action) const
+    [[nodiscard]] std::optional<TimeNs> meeting(Rank rank, const Action& action) const
     {
         const Place own = placeOf(action.work);
         const Place other = placeOf(action.partner);
-        if (const auto begun = meetings_.find(std::minmax(own, other)); begun != meetings_.end()) return begun->second.at;
-        const RankState& rank = ranks_[index(rankOf(own))];
-        const std::size_t r = index(rankOf(other));
-        if (rankOf(own) == rankOf(other)) return rank.clock; // one for both
-        if (ranks_[r].next == lists_[r].size() || lists_[r][ranks_[r].next] != Action{action.partner, action.work}) return std::nullopt;
-        return std::max(rank.clock, ranks_[r].clock);
+        const Meetings& meetings = meetings_[static_cast<std::size_t>(replicaOf(rank))];
+        if (const auto begun = meetings.find(std::minmax(own, other)); begun != meetings.end()) return begun->second.at;
+        const Rank partner = among(rank, other);
+        const std::size_t r = index(partner);
+        TimeNs at = std::max(ranks_[index(rank)].clock, ranks_[r].clock);
+        if (partner != rank && (ranks_[r].next == lists_[r].size() || lists_[r][ranks_[r].next] != Action{action.partner, action.work})) return std::nullopt;
+        for (const Place& place : {own, other}) { // each copy's own sum comes first
+            if (!sums_) break;
+            const std::optional<TimeNs> summed = summedAt(rank, place);
+            if (!summed) return std::nullopt;
+            at = std::max({at, *summed, sums_->freeAt(among(rank, place))});
+        }
+        return at;
     }
 
-    // The moment at which the last rank has come to the norm of all gradients.
+    // The moment at which the last rank, of all replicas, has come to the norm of all gradients.
     [[nodiscard]] std::optional<TimeNs> meetingOfAll() const
     {
         TimeNs all = 0;
         for (std::size_t r = 0; r < ranks_.size(); ++r) {
             if (ranks_[r].next == lists_[r].size() || !sharesNorm(nextOf(Rank{r}))) return std::nullopt;
-            all = std::max(all, ranks_[r].clock);
+            for (const Place& place : placesOf(run_.schedule, inReplica(Rank{r})))
+                if (sums_ && !summedAt(Rank{r}, place)) return std::nullopt;
+            all = std::max(all, comesToNormAt(r));
         }
         return all;
     }
 
-    // For all ranks at once: each begins when it has come, and all end together, when the last one knows its part.
+    // Once it has its sums.
+    [[nodiscard]] TimeNs comesToNormAt(std::size_t r) const { return sums_ ? std::max(ranks_[r].clock, sums_->freeAt(Rank{r})) : ranks_[r].clock; }
+
+    // For all ranks at once: each begins when it has come, and all end together, when the last one knows its part. Each replica has the
+    // same norm.
     bool clipGradients(Step step)
     {
         TimeNs end = 0;
         try {
-            at::Tensor squares;
+            std::vector<at::Tensor> squares(replicas_.size());
             for (std::size_t r = 0; r < ranks_.size(); ++r) {
                 const TimeNs realBegin = run_.clock.now();
-                const at::Tensor own = run_.pipeline.squaredNorms(Rank{r});
-                squares = squares.defined() ? squares + own : own;
-                end = std::max(end, ranks_[r].clock + run_.clock.now() - realBegin);
+                const at::Tensor own = runOf(Rank{r}).pipeline.squaredNorms(inReplica(Rank{r}));
+                at::Tensor& sum = squares[static_cast<std::size_t>(replicaOf(Rank{r}))];
+                sum = sum.defined() ? sum + own : own;
+                end = std::max(end, comesToNormAt(r) + run_.clock.now() - realBegin);
             }
-            for (std::size_t r = 0; r < ranks_.size(); ++r) run_.pipeline.clipGradients(Rank{r}, squares);
+            for (std::size_t r = 0; r < ranks_.size(); ++r)
+                runOf(Rank{r}).pipeline.clipGradients(inReplica(Rank{r}), squares[static_cast<std::size_t>(replicaOf(Rank{r}))]);
         } catch (...) {
             run_.control.fail(describeFailure(nextOf(Rank{0}).work, step, Rank{0}, std::current_exception()));
             return false;
         }
         for (std::size_t r = 0; r < ranks_.size(); ++r) {
             RankState& rank = ranks_[r];
-            run_.recorder.ring(Rank{r}).push(actionEvent(step, nextOf(Rank{r}).work, {.begin = rank.clock, .end = end}));
-            run_.recorder.ring(Rank{r}).push(memoryEvent(end, run_.pipeline.ledger(Rank{r}).held()));
+            collectivesOf(Rank{r}).push(actionEvent(step, nextOf(Rank{r}).work, {.begin = comesToNormAt(r), .end = end}));
+            run_.recorder.ring(Rank{r}).push(memoryEvent(end, runOf(Rank{r}).pipeline.ledger(inReplica(Rank{r})).held()));
+            if (sums_) sums_->occupy(Rank{r}, end);
             ++rank.next;
             rank.clock = end;
         }
         return true;
     }
 
+    // With replicas a rank's collectives have a ring of their own.
+    [[nodiscard]] EventRing<RunEvent>& collectivesOf(Rank rank) const { return sums_ ? run_.recorder.collectiveRing(rank) : run_.recorder.ring(rank); }
+
     // Each of the two adds what the other had before.
-    void sumGradients(const Action& action, TimeNs at)
+    void sumGradients(Rank rank, const Action& action, TimeNs at)
     {
         const Place own = placeOf(action.work);
         const Place other = placeOf(action.partner);
-        if (rankOf(own) == rankOf(other)) return run_.pipeline.sumBoth(own, other);
-        const auto [place, first] = meetings_.try_emplace(std::minmax(own, other));
+        Pipeline& pipeline = runOf(rank).pipeline;
+        if (among(rank, other) == rank) return pipeline.sumBoth(own, other);
+        Meetings& meetings = meetings_[static_cast<std::size_t>(replicaOf(rank))];
+        const auto [place, first] = meetings.try_emplace(std::minmax(own, other));
         Meeting& both = place->second;
-        if (first)
-            both = {at, {{own, run_.pipeline.sharedGradients(own, other)}, {other, run_.pipeline.sharedGradients(other, own)}}};
-        run_.pipeline.addShared(own, other, both.gradients[other]);
-        if (!first) meetings_.erase(place);
+        if (first) both = {at, {{own, pipeline.sharedGradients(own, other)}, {other, pipeline.sharedGradients(other, own)}}};
+        pipeline.addShared(own, other, both.gradients[other]);
+        if (!first) meetings.erase(place);
     }
 
     // What the way between the two takes: two passes of half the bytes each (machine_update.cpp has the formula).
@@ -200,19 +251,52 @@ private:
             const engine::Link& way = run_.costs.machine.replica;
             return 2 * way.latency + way.occupied(stage.gradientBytes);
         }
-        const engine::Links::Hop half = engine::Links(run_.costs, run_.schedule.ranks).hop(one, other, run_.costs.tiedBytes / 2);
+        const Bytes bytes = dividesUpdate(run_.plan) ? run_.costs.tiedBytes / run_.plan.machine.replicas : run_.costs.tiedBytes;
+        const engine::Links::Hop half = engine::Links(run_.costs, run_.schedule.ranks).hop(one, other, bytes / 2);
         return 2 * (half.latency + half.occupied);
     }
 
-    [[nodiscard]] Rank rankOf(const Place& place) const { return run_.schedule.rankOf(place.flow, place.stage); }
+    [[nodiscard]] int replicaOf(Rank rank) const { return rank.value / run_.schedule.ranks; }
+    [[nodiscard]] Rank inReplica(Rank rank) const { return Rank{rank.value % run_.schedule.ranks}; }
+    [[nodiscard]] const Execution& runOf(Rank rank) const { return replicas_[static_cast<std::size_t>(replicaOf(rank))]; }
+    [[nodiscard]] LocalHandoff<at::Tensor>& handoffOf(Rank rank) const { return *handoffs_[static_cast<std::size_t>(replicaOf(rank))]; }
+    // The one that holds the place in the same replica.
+    [[nodiscard]] Rank among(Rank rank, const Place& place) const { return runOf(rank).among(run_.schedule.rankOf(place.flow, place.stage)); }
+
+    // While an action runs; the collectives are made after it.
+    void giveGradients(const Execution& replica, const Place& place, int layer)
+    {
+        const TimeNs at = actionBegin_ + (run_.clock.now() - actionRealBegin_);
+        for (const Turn& turn : run_.sums->gradients(replica.replica, place))
+            if (turn.layer == layer) sums_->give(turn, step_, at, replica.pipeline.stage(place).gradientMemory(turn.parameters));
+    }
+
+    void settleSums(Rank rank, const Work& work, TimeNs end)
+    {
+        if (!sums_) return;
+        const Execution& run = runOf(rank);
+        if (work.kind == ActionKind::Optimizer)
+            for (const Turn& turn : run_.sums->weights(run.replica, placeOf(work)))
+                sums_->give(turn, step_, end, run.pipeline.stage(placeOf(work)).valueMemory(turn.parameters));
+        if (work.kind == ActionKind::AllReduce) sums_->occupy(rank, end);
+        sums_->settle([&](const Collective& collective, std::size_t member, const CollectiveSpan& span) {
+            run_.recorder.collectiveRing(collective.members()[member].rank).push(collectiveEvent(*run_.sums, collective, member, span));
+        });
+    }
+
+    [[nodiscard]] bool isLastGradient(const Execution& run, const Work& work) const
+    {
+        return sums_ && (work.kind == ActionKind::Backward || work.kind == ActionKind::WeightGrad) &&
+               run.pipeline.stage(placeOf(work)).isLast(work.microbatch.value);
+    }
 
     bool execute(Rank rank, Step step)
     {
         RankState& state = ranks_[index(rank)];
         const Action& action = lists_[index(rank)][state.next];
-        const TimeNs begin = std::max(state.clock, *readyAt(action));
+        const TimeNs begin = std::max(state.clock, *readyAt(rank, action));
         ++state.next;
-        MemoryLedger& ledger = run_.pipeline.ledger(rank);
+        MemoryLedger& ledger = runOf(rank).pipeline.ledger(inReplica(rank));
         EventRing<RunEvent>& ring = run_.recorder.ring(rank);
         // the parts of a pair one after the other: each alone on its core
         state.clock = begin;
@@ -224,23 +308,27 @@ private:
     bool perform(Rank rank, const Action& action, const Work& work, Step step, MemoryLedger& ledger, EventRing<RunEvent>& ring)
     {
         RankState& state = ranks_[index(rank)];
+        const Execution& run = runOf(rank);
         Arrival<at::Tensor> input{{}, -1};
         if (const std::optional<BoxAddress> box = inputBox(work, run_.schedule.stages())) {
-            std::optional<Arrival<at::Tensor>> arrival = handoff_.take(*box);
+            std::optional<Arrival<at::Tensor>> arrival = handoffOf(rank).take(*box);
             if (!arrival) return false;
             input = std::move(*arrival);
         }
         ActionTimes times{.begin = state.clock, .ready = input.available};
+        if (sums_ && work.kind == ActionKind::Optimizer) times.ready = *summedAt(rank, placeOf(work));
         ledger.watchPeak();
         ring.push(memoryEvent(times.begin, ledger.held()));
 
         // read around the action's time, not within it
         const TimeNs computedBefore = run_.cpuClock.now();
         const TimeNs realBegin = run_.clock.now();
+        actionBegin_ = times.begin;
+        actionRealBegin_ = realBegin;
         at::Tensor output;
         try {
-            if (work.kind == ActionKind::AllReduce) sumGradients(action, times.begin);
-            else output = run_.pipeline.execute(work, step, std::move(input.payload));
+            if (work.kind == ActionKind::AllReduce) sumGradients(rank, action, times.begin);
+            else output = run.pipeline.execute(work, step, std::move(input.payload));
         } catch (...) {
             run_.control.fail(describeFailure(work, step, rank, std::current_exception()));
             return false;
@@ -255,39 +343,47 @@ private:
         ring.push(memoryEvent(times.end, ledger.held()));
         if (const std::optional<BoxAddress> box = outputBox(work, run_.schedule.stages()))
             times.available = handOver(*box, rank, std::move(output), times.end);
-        ring.push(actionEvent(step, work, times));
+        RunEvent event = actionEvent(step, work, times);
+        if (isLastGradient(run, work)) event.value[RunEvent::kLast] = 1;
+        (work.kind == ActionKind::AllReduce ? collectivesOf(rank) : ring).push(event);
+        settleSums(rank, work, times.end);
         return true;
     }
 
     TimeNs handOver(const BoxAddress& box, Rank from, at::Tensor output, TimeNs end)
     {
-        const bool sameRank = run_.schedule.rankOf(box.flow, box.receiver) == from;
-        return handoff_.put(box, std::move(output), sameRank ? end : end + run_.costs.transfer);
+        const bool sameRank = run_.schedule.rankOf(box.flow, box.receiver) == inReplica(from);
+        return handoffOf(from).put(box, std::move(output), sameRank ? end : end + run_.costs.transfer);
     }
 
     void sampleAll(TimeNs time)
     {
         for (std::size_t r = 0; r < ranks_.size(); ++r)
-            run_.recorder.ring(Rank{r}).push(memoryEvent(time, run_.pipeline.ledger(Rank{r}).held()));
+            run_.recorder.ring(Rank{r}).push(memoryEvent(time, runOf(Rank{r}).pipeline.ledger(inReplica(Rank{r})).held()));
     }
 
-    const Execution& run_;
-    LocalHandoff<at::Tensor> handoff_;
+    const std::vector<Execution>& replicas_;
+    const Execution& run_; // the first: what they share
+    std::vector<std::unique_ptr<LocalHandoff<at::Tensor>>> handoffs_; // by replica
+    std::vector<Meetings> meetings_; // by replica, those that one of the two has gone through
     std::vector<std::vector<Action>> lists_; // by rank, of a step
-    std::map<std::pair<Place, Place>, Meeting> meetings_; // that one of the two has gone through
     std::vector<RankState> ranks_;
+    std::optional<EmulatedReplicas> sums_;
+    Step step_{};
+    TimeNs actionBegin_ = 0; // of the action that runs
+    TimeNs actionRealBegin_ = 0;
     BusyWatch busy_;
 };
 
 } // namespace
 
-void runEmulated(const Execution& run)
+void runEmulated(const std::vector<Execution>& replicas)
 {
     c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
     at::set_num_threads(1); // so that an action costs what it costs in mode threads
-    Emulation emulation(run);
+    Emulation emulation(replicas);
     emulation.runSteps();
-    if (emulation.busy().noisy()) run.recorder.post(NoteRecord{busyNote(emulation.busy().excess())});
+    if (emulation.busy().noisy()) replicas.front().recorder.post(NoteRecord{busyNote(emulation.busy().excess())});
 }
 
 } // namespace stagecraft::runtime

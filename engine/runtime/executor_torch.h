@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Two ways to execute one and the same action list. Both return when all steps are done or the run ends early; failures
-// are in the control. Private to the runtime.
+// are in the control. With replicas there is an Execution for each, which share all but their stages. Private to the runtime.
 #pragma once
 
+#include "engine/runtime/replica_sums.h"
 #include "engine/runtime/step_keeper_torch.h"
+
+#include <vector>
 
 namespace stagecraft::runtime {
 
@@ -19,12 +22,17 @@ struct Execution {
     const Clock& cpuClock; // of the calling thread
     const engine::CostTable& costs; // emulated: what hand-offs and sums between ranks take
     int firstStep = 0; // others may have been done before, by a run that this one goes on from
+    const ReplicaSums* sums = nullptr; // among the replicas; none where there is one
+    int replica = 0;
+
+    // A rank of this replica among those of all.
+    [[nodiscard]] traces::Rank among(traces::Rank rank) const { return traces::Rank{replica * schedule.ranks + rank.value}; }
 };
 
 // A thread per rank; the caller's thread settles pauses meanwhile.
-void runOnThreads(const Execution& run);
+void runOnThreads(const std::vector<Execution>& replicas);
 
 // On the caller's thread alone: every action by itself, in the order of virtual time.
-void runEmulated(const Execution& run);
+void runEmulated(const std::vector<Execution>& replicas);
 
 } // namespace stagecraft::runtime

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/memory_need.h"
 
+#include "engine/runtime/replica_part.h"
 #include "engine/schedule/milestones.h"
 
 #include <fmt/format.h>
@@ -84,11 +85,14 @@ MemoryNeed memoryNeed(const Plan& plan, const Schedule& schedule, const CostTabl
         need.standing += static_cast<double>(stage.optimizerBytes);
     }
     need.standing += weights + gradients;
+    const double replicas = plan.machine.replicas;
+    const double optimizer = need.standing - weights - gradients;
+    need.standing = replicas * (weights + gradients) + (dividesUpdate(plan) ? 1 : replicas) * optimizer;
     if (schedule.twoDirections()) need.standing *= 2; // a copy of everything for each
-    need.data = batchBytes(plan);
+    need.data = replicas * batchBytes(plan);
     if (plan.run.check != CheckMode::Off) need.check = weights + gradients + need.data;
     if (schedule.inference()) return need; // each forward lets go of them at its end
-    for (const std::vector<Action>& order : schedule.order) need.activations += peakActivations(order, costs);
+    for (const std::vector<Action>& order : schedule.order) need.activations += replicas * peakActivations(order, costs);
     return need;
 }
 

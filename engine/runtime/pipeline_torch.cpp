@@ -20,7 +20,7 @@ namespace stagecraft::runtime {
 
 using namespace traces;
 
-Pipeline::Pipeline(const Spec& spec, const Preparation& preparation) : run_(spec.plan.run), schedule_(spec.schedule), fault_(spec.fault)
+Pipeline::Pipeline(const Spec& spec, const Preparation& preparation) : run_(spec.plan.run), schedule_(spec.schedule), replica_(spec.replica), fault_(spec.fault)
 {
     for (int r = 0; r < schedule_.ranks; ++r) ledgers_.push_back(MemoryLedger::create(spec.clock, spec.plan.machine.memory));
     const std::vector<int> lengths = sliceLengths(spec.plan);
@@ -30,7 +30,8 @@ Pipeline::Pipeline(const Spec& spec, const Preparation& preparation) : run_(spec
         for (std::size_t s = 0; s < stageCount(); ++s) {
             const Place place{flow, Stage{s}};
             stages_.push_back(std::make_unique<StageModule>(
-                StageModule::Spec{spec.plan, firstLayer_[s], spec.partition[s], dutiesOf(schedule_, place), lengths}, &ledgerOf(place), preparation));
+                StageModule::Spec{spec.plan, firstLayer_[s], spec.partition[s], dutiesOf(schedule_, place), lengths, spec.replica}, &ledgerOf(place),
+                preparation));
         }
     }
     preparation.goOn();
@@ -51,10 +52,10 @@ void Pipeline::giveData(const engine::Plan& plan, const std::vector<int>& length
         const Place end{flow, Stage{stageCount() - 1}};
         {
             const AllocationScope scope({.ledger = &ledgerOf(start)});
-            stage(start).giveInputs(own(makeInputs(plan)));
+            stage(start).giveInputs(own(makeInputs(plan, replica_)));
         }
         const AllocationScope scope({.ledger = &ledgerOf(end)});
-        stage(end).giveTargets(own(makeTargets(plan)));
+        stage(end).giveTargets(own(makeTargets(plan, replica_)));
     }
 }
 
@@ -75,6 +76,20 @@ std::vector<std::int64_t> Pipeline::outputShape()
         else if (!shape.empty()) whole.front() += shape.front();
     }
     return whole;
+}
+
+double stepLoss(const Replicas& replicas)
+{
+    double sum = 0;
+    for (const auto& each : replicas) sum += each->stepLoss();
+    return sum;
+}
+
+std::vector<std::int64_t> outputShape(const Replicas& replicas)
+{
+    std::vector<std::int64_t> shape = replicas.front()->outputShape();
+    if (!shape.empty()) shape.front() *= static_cast<std::int64_t>(replicas.size());
+    return shape;
 }
 
 std::vector<at::Tensor> Pipeline::sharedGradients(const Place& own, const Place& other)
@@ -187,12 +202,14 @@ at::Tensor Pipeline::execute(const Work& work, Step step, at::Tensor input)
     case ActionKind::Backward: {
         at::Tensor result = stage.backward(unit, std::move(input));
         spoil();
+        stage.endGradients(unit);
         return result;
     }
     case ActionKind::InputGrad: return stage.inputGrad(unit, std::move(input));
     case ActionKind::WeightGrad:
         stage.weightGrad(unit);
         spoil();
+        stage.endGradients(unit);
         return {};
     case ActionKind::Optimizer: stage.optimize(run_.rateOf(step.value)); return {};
     default: throw std::logic_error("the engine has no way to execute " + std::string(kindName(work.kind)));

@@ -22,6 +22,7 @@ public:
         const engine::Partition& partition;
         const Clock& clock;
         std::optional<InjectedFault> fault;
+        int replica = 0; // of those of the plan's machine
     };
     Pipeline(const Spec& spec, const Preparation& preparation);
 
@@ -64,11 +65,17 @@ private:
 
     const engine::RunSpec& run_;
     const engine::Schedule& schedule_;
+    const int replica_;
     std::vector<int> firstLayer_; // of each stage, and behind the last the number of all
     std::vector<LedgerHandle> ledgers_; // before the stages: their blocks are booked there
     std::vector<std::unique_ptr<StageModule>> stages_; // of the direction down, then up
     std::optional<InjectedFault> fault_;
 };
+
+// Those of a run, replica by replica; each holds all weights and trains them on its own part of the batch.
+using Replicas = std::vector<std::unique_ptr<Pipeline>>;
+[[nodiscard]] double stepLoss(const Replicas& replicas);
+[[nodiscard]] std::vector<std::int64_t> outputShape(const Replicas& replicas);
 
 // What a person reads when an action has thrown; to be called in the handler.
 engine::FailureMessage describeFailure(const traces::Work& work, traces::Step step, traces::Rank rank,

@@ -39,7 +39,7 @@ void addSum(std::vector<Action>& list, const Schedule& schedule, const Place& ow
 
 } // namespace
 
-std::vector<Action> rankWork(const Schedule& schedule, Rank rank, Ends ends, Clipping clipping)
+std::vector<Action> rankWork(const Schedule& schedule, Rank rank, Ends ends, Clipping clipping, int replicas)
 {
     std::vector<Action> list;
     std::vector<Place> updated;
@@ -60,7 +60,7 @@ std::vector<Action> rankWork(const Schedule& schedule, Rank rank, Ends ends, Cli
     std::vector<Place> tied;
     for (const Place& place : held) {
         if (std::find(updated.begin(), updated.end(), place) != updated.end()) continue;
-        if (schedule.twoDirections()) addSum(list, schedule, place, {place.flow == Flow::Up ? Flow::Down : Flow::Up, place.stage});
+        if (schedule.twoDirections() && replicas == 1) addSum(list, schedule, place, {place.flow == Flow::Up ? Flow::Down : Flow::Up, place.stage});
         if (isEnd(place)) tied.push_back(place);
         else update(place);
     }

@@ -45,9 +45,10 @@ inline Clipping clippingOf(const engine::RunSpec& run) { return run.clipNorm > 0
 // not say: the sums of gradients of which there are two copies, and the update of the weights. An ALL_REDUCE has the other copy as
 // its `partner`: the same stage in the other direction, or of a table the stage at the other end. Where one rank holds both, there is
 // one action for the two. Every rank goes through the directions' sums by stage and then through those of the ends by direction, so
-// those that add up together never wait for each other in a circle.
+// those that add up together never wait for each other in a circle. Where there are several replicas, the two directions' copies are
+// summed along with theirs (replica_sums.h), and have no action of their own.
 // With clipping all sums come first, then an ALL_REDUCE of all ranks, for the norm, and the updates last.
-std::vector<Action> rankWork(const Schedule& schedule, Rank rank, Ends ends = Ends::Apart, Clipping clipping = Clipping::Off);
+std::vector<Action> rankWork(const Schedule& schedule, Rank rank, Ends ends = Ends::Apart, Clipping clipping = Clipping::Off, int replicas = 1);
 // That ALL_REDUCE: it has no partner, for it is with all.
 constexpr bool sharesNorm(const Action& action)
 {

@@ -4,6 +4,7 @@
 #include "engine/runtime/boundary.h"
 #include "engine/runtime/pair_helper.h"
 #include "engine/runtime/rank_work.h"
+#include "engine/runtime/replica_rank_torch.h"
 #include "engine/runtime/run_messages.h"
 #include "engine/schedule/milestones.h"
 
@@ -31,12 +32,14 @@ void settleThread()
 class RankWorker {
 public:
     RankWorker(const Execution& run, const RankLinks& links, Rank rank)
-        : run_(run), links_(links), rank_(rank), list_(rankWork(run.schedule, rank, endsOf(run.plan.model), clippingOf(run.plan.run))),
-          ring_(run.recorder.ring(rank)),
+        : run_(run), links_(links), own_(rank), rank_(run.among(rank)),
+          list_(rankWork(run.schedule, rank, endsOf(run.plan.model), clippingOf(run.plan.run), run.plan.machine.replicas)),
+          ring_(run.recorder.ring(rank_)),
           ledger_(run.pipeline.ledger(rank))
     {
         const bool pairs = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return a.kind() == ActionKind::Overlap; });
         if (pairs) helper_.emplace(&settleThread);
+        if (links.sums != nullptr && !run.schedule.inference()) replica_.emplace(run, *links.sums, rank);
     }
 
     void work()
@@ -59,10 +62,15 @@ private:
 
     bool executeStep(Step step)
     {
-        return std::all_of(list_.begin(), list_.end(), [&](const Action& action) {
+        if (replica_) replica_->begin(step);
+        const bool done = std::all_of(list_.begin(), list_.end(), [&](const Action& action) {
             if (sharesNorm(action)) return clipGradients(action.work, step);
             return action.kind() == ActionKind::AllReduce ? sumGradients(action, step) : executeAction(action, step);
         });
+        if (!done || !replica_) return done;
+        const std::optional<TimeNs> whole = replica_->allWeights();
+        if (whole) end_ = std::max(end_, *whole);
+        return whole.has_value();
     }
 
     bool executeAction(const Action& action, Step step)
@@ -70,7 +78,7 @@ private:
         std::vector<Task> tasks;
         engine::forEachWork(action, [&](const Work& work) { tasks.push_back({work}); });
         for (Task& task : tasks)
-            if (!waitForInput(task)) return false;
+            if (!waitForInput(task) || !waitForSums(task)) return false;
         if (!run_.control.enter(rank_)) return false;
 
         const TimeNs begin = run_.clock.now();
@@ -93,9 +101,12 @@ private:
         ring_.push(memoryEvent(end, after));
         for (const Task& task : tasks) {
             const bool beside = tasks.size() == 2 && &task == &tasks.front();
-            ring_.push(actionEvent(step, task.work, task.times, beside ? 1 : 0));
+            RunEvent event = actionEvent(step, task.work, task.times, beside ? 1 : 0);
+            if (replica_ && replica_->isLast(task.work)) event.value[RunEvent::kLast] = 1;
+            ring_.push(event);
         }
         end_ = end;
+        if (replica_ && action.kind() == ActionKind::Optimizer) replica_->giveWeights(placeOf(action.work));
         return true;
     }
 
@@ -108,6 +119,14 @@ private:
         if (!arrival) return false;
         task.input = std::move(*arrival);
         return true;
+    }
+
+    bool waitForSums(Task& task)
+    {
+        if (!replica_ || task.work.kind != ActionKind::Optimizer) return true;
+        const std::optional<TimeNs> since = replica_->gradientsOf(placeOf(task.work));
+        if (since) task.input.available = *since;
+        return since.has_value();
     }
 
     // On whatever thread; hands over as soon as it is done.
@@ -129,7 +148,8 @@ private:
     {
         const Place own = placeOf(action.work);
         const Place other = placeOf(action.partner);
-        const bool both = run_.schedule.rankOf(other.flow, other.stage) == rank_;
+        const bool both = run_.schedule.rankOf(other.flow, other.stage) == own_;
+        if (replica_ && !replica_->allGradients()) return false; // each copy's own sum comes first
         std::optional<Arrival<std::vector<at::Tensor>>> arrival;
         if (!both) {
             const BoxAddress box = gradientBox(action.work, action.partner);
@@ -150,7 +170,7 @@ private:
         arrival.reset();
         times.end = run_.clock.now();
         sampleMemory(times.end);
-        ring_.push(actionEvent(step, action.work, times));
+        collectives().push(actionEvent(step, action.work, times));
         end_ = times.end;
         return true;
     }
@@ -160,30 +180,31 @@ private:
     bool clipGradients(const Work& work, Step step)
     {
         const auto box = [](Direction direction, int rank) { return BoxAddress{direction, Stage{rank}, MicroBatch{0}, Flow::Single}; };
+        if (replica_ && !replica_->allGradients()) return false;
         if (!run_.control.enter(rank_)) return false;
         ActionTimes times{.begin = run_.clock.now()}; // it lasts until the last rank has come
         try {
-            at::Tensor squares = run_.pipeline.squaredNorms(rank_);
-            if (rank_ > Rank{0}) {
-                const std::optional<at::Tensor> before = takeNorms(box(Direction::Forward, rank_.value));
+            at::Tensor squares = run_.pipeline.squaredNorms(own_);
+            if (own_ > Rank{0}) {
+                const std::optional<at::Tensor> before = takeNorms(box(Direction::Forward, own_.value));
                 if (!before) return false;
                 squares = squares + *before;
             }
-            if (rank_.value + 1 < run_.schedule.ranks) {
-                links_.norms.put(box(Direction::Forward, rank_.value + 1), std::move(squares), run_.clock);
-                const std::optional<at::Tensor> all = takeNorms(box(Direction::Backward, rank_.value));
+            if (own_.value + 1 < run_.schedule.ranks) {
+                links_.norms.put(box(Direction::Forward, own_.value + 1), std::move(squares), run_.clock);
+                const std::optional<at::Tensor> all = takeNorms(box(Direction::Backward, own_.value));
                 if (!all) return false;
                 squares = *all;
             }
-            if (rank_ > Rank{0}) links_.norms.put(box(Direction::Backward, rank_.value - 1), squares, run_.clock);
-            run_.pipeline.clipGradients(rank_, squares);
+            if (own_ > Rank{0}) links_.norms.put(box(Direction::Backward, own_.value - 1), squares, run_.clock);
+            run_.pipeline.clipGradients(own_, squares);
         } catch (...) {
             run_.control.fail(describeFailure(work, step, rank_, std::current_exception()));
             return false;
         }
         times.end = run_.clock.now();
         sampleMemory(times.end);
-        ring_.push(actionEvent(step, work, times));
+        collectives().push(actionEvent(step, work, times));
         end_ = times.end;
         return true;
     }
@@ -196,15 +217,20 @@ private:
         return std::move(arrival->payload);
     }
 
+    // For what lies on the lane of collectives: where a second thread writes that, it has nothing to write while this one does.
+    [[nodiscard]] EventRing<RunEvent>& collectives() { return replica_ ? run_.recorder.collectiveRing(rank_) : ring_; }
+
     void sampleMemory(TimeNs time) { ring_.push(memoryEvent(time, ledger_.held())); }
 
     const Execution& run_;
     const RankLinks links_;
-    Rank rank_;
+    const Rank own_;  // of the replica
+    const Rank rank_; // of all
     std::vector<Action> list_; // of a step
     EventRing<RunEvent>& ring_;
     MemoryLedger& ledger_;
     TimeNs end_ = 0; // of the last action
+    std::optional<ReplicaRank> replica_;
     std::optional<PairHelper> helper_;
 };
 
@@ -217,7 +243,7 @@ void runRank(const Execution& run, const RankLinks& links, Rank rank)
     } catch (...) {
         run.control.fail(describeFailure("the work between two steps", std::current_exception()));
     }
-    run.control.rest(rank);
+    run.control.rest(run.among(rank));
     run.control.leave();
 }
 

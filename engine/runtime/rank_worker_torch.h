@@ -8,6 +8,7 @@
 #pragma once
 
 #include "engine/runtime/executor_torch.h"
+#include "engine/runtime/replica_threads.h"
 #include "engine/transport/handoff.h"
 #include "engine/transport/step_meeting.h"
 
@@ -21,9 +22,10 @@ struct RankLinks {
     Handoff<std::vector<at::Tensor>>& gradients; // between two copies of weights: gradientBox()
     Handoff<at::Tensor>& norms; // between neighbouring ranks, in the place of stages: towards the last one is forward
     StepMeeting& meeting;
+    ReplicaThreads* sums = nullptr; // of the replicas; none where there is one
 };
 
-// Failures go to the run's control, which the rank has left when this returns.
+// A rank of the execution's replica. Failures go to the run's control, which the rank has left when this returns.
 void runRank(const Execution& run, const RankLinks& links, traces::Rank rank);
 
 } // namespace stagecraft::runtime

@@ -7,18 +7,25 @@ namespace stagecraft::runtime {
 
 using namespace traces;
 
-RecordBuilder::RecordBuilder(const engine::Schedule& schedule)
-    : schedule_(schedule), ranks_(static_cast<std::size_t>(schedule.ranks))
+RecordBuilder::RecordBuilder(const engine::Schedule& schedule, int replicas)
+    : schedule_(schedule), ranks_(static_cast<std::size_t>(schedule.ranks) * static_cast<std::size_t>(replicas))
 {
+}
+
+std::string RecordBuilder::nameOf(std::size_t rank) const
+{
+    const auto ofReplica = static_cast<std::size_t>(schedule_.ranks);
+    if (ranks_.size() == ofReplica) return fmt::format("rank {}", rank);
+    return fmt::format("replica {} · rank {}", rank / ofReplica, rank % ofReplica);
 }
 
 void RecordBuilder::begin(std::vector<Record>& out)
 {
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
         ranks_[r].compute =
-            addLane({.rank = Rank{r}, .kind = LaneKind::Compute, .name = fmt::format("rank {}", r)}, out);
+            addLane({.rank = Rank{r}, .kind = LaneKind::Compute, .name = nameOf(r)}, out);
         const LaneId transfer =
-            addLane({.rank = Rank{r}, .kind = LaneKind::Transfer, .name = fmt::format("rank {} sends", r)}, out);
+            addLane({.rank = Rank{r}, .kind = LaneKind::Transfer, .name = nameOf(r) + " sends"}, out);
         ranks_[r].transfers.push_back({transfer, 0});
     }
 }
@@ -38,13 +45,47 @@ void RecordBuilder::addAction(Rank rank, const RunEvent& event, std::vector<Reco
         laneOf(rank, event, out), {.begin = event.begin, .end = event.end, .action = Action{event.work, {}}, .step = event.step}, out);
     const std::optional<BoxAddress> taken = inputBox(event.work, schedule_.stages());
     if (taken && event.value[RunEvent::kReady] >= 0)
-        lanes.waiting.push_back({{event.step, *taken}, slice, event.value[RunEvent::kReady]});
+        lanes.waiting.push_back({{event.step, Product::Output, replicaOf(rank), *taken}, slice, event.value[RunEvent::kReady]});
     const std::optional<BoxAddress> given = outputBox(event.work, schedule_.stages());
     if (given && event.value[RunEvent::kAvailable] >= 0) {
-        produced_.emplace(Producer{event.step, *given}, slice);
+        produced_.emplace(Producer{event.step, Product::Output, replicaOf(rank), *given}, slice);
         addTransfer(rank, event, out);
     }
-    for (RankLanes& other : ranks_) settle(other, out);
+    linkReplicas(rank, event, slice);
+    for (RankLanes& other : ranks_) {
+        settle(other.waiting, out);
+        settle(other.collectivesWaiting, out);
+    }
+}
+
+// backward -> sum of its gradients -> update
+void RecordBuilder::linkReplicas(Rank rank, const RunEvent& event, SliceRef slice)
+{
+    RankLanes& lanes = ranks_[index(rank)];
+    const BoxAddress stage{Direction::Forward, event.work.stage, MicroBatch{0}, event.work.flow};
+    const TimeNs ready = event.value[RunEvent::kReady];
+    const bool last = event.value[RunEvent::kLast] != 0;
+    switch (event.work.kind) {
+    case ActionKind::Backward:
+    case ActionKind::WeightGrad:
+        if (last) produced_.emplace(Producer{event.step, Product::Gradients, rank.value, stage}, slice);
+        break;
+    case ActionKind::AllReduce:
+    case ActionKind::ReduceGrad:
+        if (ready >= 0) {
+            const Rank from{static_cast<std::int32_t>(event.value[RunEvent::kFrom])};
+            BoxAddress made = stage;
+            if (schedule_.twoDirections() && schedule_.rankOf(made.flow, made.receiver) != Rank{from.value % schedule_.ranks})
+                made.flow = made.flow == Flow::Up ? Flow::Down : Flow::Up;
+            lanes.collectivesWaiting.push_back({{event.step, Product::Gradients, from.value, made}, slice, ready});
+        }
+        if (last) produced_.emplace(Producer{event.step, Product::Sum, rank.value, stage}, slice);
+        break;
+    case ActionKind::Optimizer:
+        if (ready >= 0) lanes.waiting.push_back({{event.step, Product::Sum, rank.value, stage}, slice, ready});
+        break;
+    default: break;
+    }
 }
 
 // A slice on the sender's side, from the producer's end to the moment from which the other rank has the tensor.
@@ -52,7 +93,7 @@ void RecordBuilder::addTransfer(Rank rank, const RunEvent& event, std::vector<Re
 {
     const bool forward = event.work.kind == ActionKind::Forward;
     const Stage receiver{event.work.stage.value + (forward ? 1 : -1)};
-    if (schedule_.rankOf(event.work.flow, receiver) == rank) return; // handed over at once, nothing moves
+    if (schedule_.rankOf(event.work.flow, receiver).value == rank.value % schedule_.ranks) return; // handed over at once, nothing moves
 
     std::vector<TransferLane>& depths = ranks_[index(rank)].transfers;
     std::size_t depth = 0;
@@ -61,7 +102,7 @@ void RecordBuilder::addTransfer(Rank rank, const RunEvent& event, std::vector<Re
         const LaneId id = addLane({.rank = rank,
                                    .kind = LaneKind::Transfer,
                                    .depth = static_cast<std::int32_t>(depth),
-                                   .name = fmt::format("rank {} sends", rank.value)},
+                                   .name = nameOf(index(rank)) + " sends"},
                                   out);
         depths.push_back({id, 0});
     }
@@ -82,43 +123,44 @@ void RecordBuilder::addMemory(Rank rank, const RunEvent& event, std::vector<Reco
     last = event.value;
 }
 
-void RecordBuilder::settle(RankLanes& lanes, std::vector<Record>& out)
+void RecordBuilder::settle(std::deque<WaitingEdge>& waiting, std::vector<Record>& out)
 {
-    while (!lanes.waiting.empty()) {
-        const WaitingEdge& edge = lanes.waiting.front();
+    while (!waiting.empty()) {
+        const WaitingEdge& edge = waiting.front();
         const auto producer = produced_.find(edge.producer);
         if (producer == produced_.end()) return;
         out.push_back(EdgeRecord{{EdgeKind::Data, producer->second, edge.consumer, edge.ready}});
-        produced_.erase(producer); // an output has one consumer
-        lanes.waiting.pop_front();
+        if (edge.producer.product == Product::Output) produced_.erase(producer); // an output has one consumer
+        waiting.pop_front();
     }
 }
 
 void RecordBuilder::endStep(Step step, std::vector<Record>& out)
 {
-    for (RankLanes& lanes : ranks_) {
-        settle(lanes, out);
-        while (!lanes.waiting.empty() && lanes.waiting.front().producer.step <= step) {
-            lanes.waiting.pop_front();
-            settle(lanes, out);
+    for (RankLanes& lanes : ranks_)
+        for (std::deque<WaitingEdge>* waiting : {&lanes.waiting, &lanes.collectivesWaiting}) {
+            settle(*waiting, out);
+            while (!waiting->empty() && waiting->front().producer.step <= step) {
+                waiting->pop_front();
+                settle(*waiting, out);
+            }
         }
-    }
     std::erase_if(produced_, [&](const auto& entry) { return entry.first.step <= step; });
 }
 
 LaneId RecordBuilder::laneOf(Rank rank, const RunEvent& event, std::vector<Record>& out)
 {
     RankLanes& lanes = ranks_[index(rank)];
-    if (event.work.kind == ActionKind::AllReduce) {
+    if (paintClass(event.work.kind) == PaintClass::Collective) {
         if (!lanes.collectives)
             lanes.collectives =
-                addLane({.rank = rank, .kind = LaneKind::Collective, .name = fmt::format("rank {} collectives", rank.value)}, out);
+                addLane({.rank = rank, .kind = LaneKind::Collective, .name = nameOf(index(rank)) + " collectives"}, out);
         return *lanes.collectives;
     }
     if (event.depth == 0) return lanes.compute;
     if (!lanes.beside)
         lanes.beside =
-            addLane({.rank = rank, .kind = LaneKind::Compute, .depth = 1, .name = fmt::format("rank {} (2)", rank.value)}, out);
+            addLane({.rank = rank, .kind = LaneKind::Compute, .depth = 1, .name = nameOf(index(rank)) + " (2)"}, out);
     return *lanes.beside;
 }
 

@@ -3,6 +3,8 @@
 // From the events of ranks to the records of a trace: numbers lanes and slices, finds the producer of each input, lays
 // hand-offs that overlap on lanes of their own, and leaves out memory values that did not change. Pure; one thread.
 //
+// The ranks of replica j come behind those of replica j - 1; each replica hands over within itself.
+//
 // Edges come after both of their slices and, for each consumer's lane, in the order of its slices (Trace::addEdge asks
 // for that): an edge whose producer has not come yet holds back the later edges of its lane.
 #pragma once
@@ -22,7 +24,7 @@ namespace stagecraft::runtime {
 class RecordBuilder {
 public:
     // `schedule` gives ranks and the place of each stage, and stays where it is.
-    explicit RecordBuilder(const engine::Schedule& schedule);
+    explicit RecordBuilder(const engine::Schedule& schedule, int replicas = 1);
 
     // The lanes: to be put into the stream before the first event.
     void begin(std::vector<traces::Record>& out);
@@ -32,9 +34,17 @@ public:
     void endStep(traces::Step step, std::vector<traces::Record>& out);
 
 private:
+    // What somebody waits for.
+    enum class Product : std::uint8_t {
+        Output,    // of a replica: what lies in the box
+        Gradients, // of a rank: its last of a stage, which the box names
+        Sum,       // of a rank: the last of its sums of a stage's gradients
+    };
     struct Producer {
         traces::Step step{};
-        BoxAddress box; // that its outcome lies in
+        Product product = Product::Output;
+        int of = 0; // replica or rank
+        BoxAddress box;
         auto operator<=>(const Producer&) const = default;
     };
     struct WaitingEdge {
@@ -51,14 +61,19 @@ private:
         std::optional<traces::LaneId> beside;      // of what runs together with something else
         std::optional<traces::LaneId> collectives; // sums of gradients
         std::vector<TransferLane> transfers; // by depth
+        // Of slices that compute, and of those of collectives.
         std::deque<WaitingEdge> waiting;
+        std::deque<WaitingEdge> collectivesWaiting;
         std::optional<BytesByClass> memory;
     };
 
     void addAction(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
     void addTransfer(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
     void addMemory(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
-    void settle(RankLanes& lanes, std::vector<traces::Record>& out);
+    void settle(std::deque<WaitingEdge>& waiting, std::vector<traces::Record>& out);
+    void linkReplicas(traces::Rank rank, const RunEvent& event, traces::SliceRef slice);
+    [[nodiscard]] std::string nameOf(std::size_t rank) const;
+    [[nodiscard]] int replicaOf(traces::Rank rank) const { return rank.value / schedule_.ranks; }
     traces::LaneId addLane(traces::LaneInfo info, std::vector<traces::Record>& out);
     traces::SliceRef addSlice(traces::LaneId lane, const traces::Slice& slice, std::vector<traces::Record>& out);
     [[nodiscard]] traces::LaneId laneOf(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
@@ -66,7 +81,7 @@ private:
     const engine::Schedule& schedule_;
     std::vector<RankLanes> ranks_;
     std::vector<std::uint32_t> slices_; // per lane: how many so far
-    std::map<Producer, traces::SliceRef> produced_; // whose output nobody took yet
+    std::map<Producer, traces::SliceRef> produced_; // outputs that nobody took yet, and gradients and sums of the steps that go on
 };
 
 } // namespace stagecraft::runtime

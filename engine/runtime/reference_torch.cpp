@@ -5,6 +5,7 @@
 #include "engine/runtime/batch_torch.h"
 #include "engine/runtime/checkpoint_torch.h"
 #include "engine/runtime/clip_norm.h"
+#include "engine/runtime/replica_part.h"
 #include "engine/runtime/run_messages.h"
 
 #include <ATen/TensorOperators.h>
@@ -51,12 +52,15 @@ GradientChecker::GradientChecker(const engine::Plan& plan, const engine::Schedul
 {
     const int downwards = schedule.units(schedule.flows().front()) / schedule.slices; // whose micro-batches come first
     for (const Place& place : places(schedule)) {
-        Order order;
-        for (const int unit : dutiesOf(schedule, place).gradientOrder) {
-            if (unit % schedule.slices != 0) continue; // the slice that goes back last stands for its micro-batch
-            order.push_back(unit / schedule.slices + (place.flow == traces::Flow::Up ? downwards : 0));
+        const std::vector<int> units = dutiesOf(schedule, place).gradientOrder;
+        for (int replica = 0; replica < plan.machine.replicas; ++replica) {
+            Order order;
+            for (const int unit : units) {
+                if (unit % schedule.slices != 0) continue; // the slice that goes back last stands for its micro-batch
+                order.push_back(replica * schedule.microbatches + unit / schedule.slices + (place.flow == traces::Flow::Up ? downwards : 0));
+            }
+            orders_[order].push_back({replica, place});
         }
-        orders_[order].push_back(place);
     }
 }
 
@@ -128,9 +132,9 @@ void GradientChecker::computeGradients(const Preparation& preparation)
 {
     int done = 0;
     int all = 0;
-    for (const auto& [order, places] : orders_) all += static_cast<int>(order.size());
+    for (const auto& [order, copies] : orders_) all += static_cast<int>(order.size());
     expected_.assign(parameters_.size(), {});
-    for (const auto& [order, places] : orders_) {
+    for (const auto& [order, copies] : orders_) {
         for (std::vector<at::Tensor>& stage : parameters_)
             for (at::Tensor& parameter : stage) parameter.mutable_grad() = at::Tensor();
         for (const int i : order) {
@@ -139,9 +143,9 @@ void GradientChecker::computeGradients(const Preparation& preparation)
                 .backward();
         }
         const at::NoGradGuard noGrad;
-        for (const Place& place : places) {
-            std::vector<at::Tensor>& sums = expected_[traces::index(place.stage)];
-            const std::vector<at::Tensor>& parameters = parameters_[traces::index(place.stage)];
+        for (const Copy& copy : copies) {
+            std::vector<at::Tensor>& sums = expected_[traces::index(copy.place.stage)];
+            const std::vector<at::Tensor>& parameters = parameters_[traces::index(copy.place.stage)];
             const bool first = sums.empty();
             for (std::size_t i = 0; i < parameters.size(); ++i) {
                 if (first) sums.push_back(parameters[i].grad());
@@ -187,7 +191,7 @@ void GradientChecker::computeOutputs(const Preparation& preparation)
     }
 }
 
-void GradientChecker::prepare(Step step, Pipeline& pipeline, const Preparation& preparation)
+void GradientChecker::prepare(Step step, const Replicas& replicas, const Preparation& preparation)
 {
     const AllocationScope nobody({});
     if (schedule_.asynchronous()) {
@@ -195,13 +199,14 @@ void GradientChecker::prepare(Step step, Pipeline& pipeline, const Preparation& 
         return reenactment_->runStep(step, preparation);
     }
     if (layers_.empty()) build(preparation);
-    if (step != firstStep()) takeWeights(pipeline);
+    if (step != firstStep()) takeWeights(*replicas.front());
     if (schedule_.inference()) computeOutputs(preparation);
     else computeGradients(preparation);
-    for (const Place& place : places(schedule_)) {
-        pipeline.stage(place).keepGradients(!schedule_.inference());
-        pipeline.stage(place).keepOutputs(schedule_.inference());
-    }
+    for (const auto& pipeline : replicas)
+        for (const Place& place : places(schedule_)) {
+            pipeline->stage(place).keepGradients(!schedule_.inference());
+            pipeline->stage(place).keepOutputs(schedule_.inference());
+        }
 }
 
 bool GradientChecker::agree(const at::Tensor& found, const at::Tensor& expected, GradientCheck& result, double& difference, double& scale)
@@ -218,43 +223,50 @@ bool GradientChecker::agree(const at::Tensor& found, const at::Tensor& expected,
     return near;
 }
 
-void GradientChecker::compareGradients(Step step, Pipeline& pipeline)
+// Where replicas divide the update, each knows the whole sum of its own part alone.
+void GradientChecker::compareGradients(Step step, const Replicas& replicas)
 {
+    const auto count = static_cast<int>(replicas.size());
+    const bool divided = dividesUpdate(plan_);
     GradientCheck result = GradientCheck::Bitwise;
-    for (const Place& place : places(schedule_)) {
-        StageModule& stage = pipeline.stage(place);
-        const std::vector<at::Tensor> gradients = stage.takeGradients();
-        stage.keepGradients(false);
-        for (std::size_t i = 0; i < gradients.size(); ++i) {
-            double difference = 0;
-            double scale = 0;
-            if (agree(gradients[i], expected_[traces::index(place.stage)][i], result, difference, scale) || result == GradientCheck::Failed)
-                continue;
-            result = GradientCheck::Failed;
-            outcome_.failure = gradientFailure({place.stage.value, i, step, difference, scale});
+    for (int replica = 0; replica < count; ++replica)
+        for (const Place& place : places(schedule_)) {
+            StageModule& stage = replicas[static_cast<std::size_t>(replica)]->stage(place);
+            const std::vector<at::Tensor> gradients = stage.takeGradients();
+            stage.keepGradients(false);
+            for (std::size_t i = 0; i < gradients.size(); ++i) {
+                const PartRange part = divided ? partOf(gradients[i].numel(), replica, count) : PartRange{0, gradients[i].numel()};
+                const auto own = [&](const at::Tensor& whole) { return whole.reshape(-1).narrow(0, part.begin, part.size()); };
+                double difference = 0;
+                double scale = 0;
+                const at::Tensor expected = own(expected_[traces::index(place.stage)][i]);
+                if (agree(own(gradients[i]), expected, result, difference, scale) || result == GradientCheck::Failed) continue;
+                result = GradientCheck::Failed;
+                outcome_.failure = gradientFailure({place.stage.value, i, step, difference, scale});
+            }
         }
-    }
     outcome_.result = std::max(outcome_.result, result); // from Off over Bitwise and Tolerance to Failed
 }
 
-void GradientChecker::compareOutputs(Step step, Pipeline& pipeline)
+void GradientChecker::compareOutputs(Step step, const Replicas& replicas)
 {
     GradientCheck result = GradientCheck::Bitwise;
     std::size_t microbatch = 0;
-    for (const traces::Flow flow : schedule_.flows()) {
-        StageModule& last = pipeline.stage({flow, traces::Stage{schedule_.stages() - 1}});
-        last.keepOutputs(false);
-        for (const at::Tensor& output : last.takeOutputs()) {
-            double difference = 0;
-            double scale = 0;
-            const bool same = agree(output, expected_[microbatch].front(), result, difference, scale);
-            if (!same && result != GradientCheck::Failed) {
-                result = GradientCheck::Failed;
-                outcome_.failure = outputFailure({static_cast<int>(microbatch), step, difference, scale});
+    for (const auto& pipeline : replicas)
+        for (const traces::Flow flow : schedule_.flows()) {
+            StageModule& last = pipeline->stage({flow, traces::Stage{schedule_.stages() - 1}});
+            last.keepOutputs(false);
+            for (const at::Tensor& output : last.takeOutputs()) {
+                double difference = 0;
+                double scale = 0;
+                const bool same = agree(output, expected_[microbatch].front(), result, difference, scale);
+                if (!same && result != GradientCheck::Failed) {
+                    result = GradientCheck::Failed;
+                    outcome_.failure = outputFailure({static_cast<int>(microbatch), step, difference, scale});
+                }
+                ++microbatch;
             }
-            ++microbatch;
         }
-    }
     outcome_.result = std::max(outcome_.result, result);
 }
 
@@ -275,13 +287,13 @@ void GradientChecker::compareWeights(Step step, Pipeline& pipeline)
     outcome_.result = std::max(outcome_.result, result);
 }
 
-void GradientChecker::compare(Step step, Pipeline& pipeline)
+void GradientChecker::compare(Step step, const Replicas& replicas)
 {
     const AllocationScope nobody({});
     const at::NoGradGuard noGrad;
-    if (schedule_.asynchronous()) compareWeights(step, pipeline);
-    else if (schedule_.inference()) compareOutputs(step, pipeline);
-    else compareGradients(step, pipeline);
+    if (schedule_.asynchronous()) compareWeights(step, *replicas.front()); // of which there is one alone
+    else if (schedule_.inference()) compareOutputs(step, replicas);
+    else compareGradients(step, replicas);
     expected_.clear();
     if (plan_.run.check == CheckMode::First) { // nothing more to compare: the memory goes back
         reenactment_.reset();

@@ -7,13 +7,14 @@
 // step are compared with a plain re-enactment of the update rule. Private to the runtime.
 //
 //   GradientChecker checker(plan, schedule, partition);
-//   if (checker.due(step)) checker.prepare(step, pipeline, preparation); // before the step
-//   if (checker.due(step)) checker.compare(step, pipeline);              // after it
+//   if (checker.due(step)) checker.prepare(step, replicas, preparation); // before the step
+//   if (checker.due(step)) checker.compare(step, replicas);              // after it
 //
 // Equal weights, equal data, equal order of accumulation and the same kernels give the same bits. Sums of floats depend on their
 // order: a stage adds up in the order of its backwards, so the reference goes through the micro-batches once for each order that
 // some stage has; where two directions have a copy of the weights each, it adds up each one's own and then the two, and so it does
-// with the two uses of a tied embedding (autograd alone would add them up micro-batch by micro-batch). What is left, a
+// with the two uses of a tied embedding (autograd alone would add them up micro-batch by micro-batch), and with the replicas, the first
+// one first. What is left, a
 // sequence cut into slices, rounds differently: then a gradient may be off by kTolerance of the parameter's largest one. Where the reference itself is no longer finite the run has diverged, as
 // the sequential model would have: that is no fault of the pipeline, and is told apart.
 #pragma once
@@ -77,8 +78,8 @@ public:
                     const engine::Checkpoint* resume = nullptr);
 
     [[nodiscard]] bool due(traces::Step step) const;
-    void prepare(traces::Step step, Pipeline& pipeline, const Preparation& preparation);
-    void compare(traces::Step step, Pipeline& pipeline);
+    void prepare(traces::Step step, const Replicas& replicas, const Preparation& preparation);
+    void compare(traces::Step step, const Replicas& replicas);
     [[nodiscard]] const CheckOutcome& outcome() const { return outcome_; }
 
 private:
@@ -93,8 +94,8 @@ private:
     void clipExpected();
     void computeOutputs(const Preparation& preparation);
     at::Tensor forward(int microbatch, const Preparation& preparation) const;
-    void compareGradients(traces::Step step, Pipeline& pipeline);
-    void compareOutputs(traces::Step step, Pipeline& pipeline);
+    void compareGradients(traces::Step step, const Replicas& replicas);
+    void compareOutputs(traces::Step step, const Replicas& replicas);
     void compareWeights(traces::Step step, Pipeline& pipeline);
     // False where the two differ by more than rounding; otherwise `result` is what it was, or Tolerance.
     bool agree(const at::Tensor& found, const at::Tensor& expected, engine::GradientCheck& result, double& difference, double& scale);
@@ -103,7 +104,11 @@ private:
     const engine::Schedule& schedule_;
     engine::Partition partition_;
     const engine::Checkpoint* resume_;
-    std::map<Order, std::vector<Place>> orders_;
+    struct Copy {
+        int replica = 0;
+        Place place;
+    };
+    std::map<Order, std::vector<Copy>> orders_; // those of replica 0 come first, of each the direction down: so their micro-batches are numbered
     std::vector<LayerModule> layers_;
     std::vector<std::vector<at::Tensor>> parameters_; // by stage
     std::vector<std::vector<at::Tensor>> expected_;   // gradients by stage; of inference the outputs by micro-batch, one each

@@ -19,12 +19,16 @@ struct RunEvent {
     traces::Work work{};
     TimeNs begin = 0; // Memory: when
     TimeNs end = 0;
-    // Action: when its input was available and when its output was, -1 where there is none.
+    // Action: when its input was available and when its output was, -1 where there is none. Of replicas, all collectives of a stage make
+    // the input of its OPTIMIZER, and what a collective needs was available when the last rank gave its own: which is kFrom; kLast is 1
+    // for the last to add to the gradients of its stage, and for the last collective that sums them.
     // Memory: bytes by class.
     std::array<std::int64_t, traces::kMemoryClassCount> value{};
 
     static constexpr std::size_t kReady = 0;
     static constexpr std::size_t kAvailable = 1;
+    static constexpr std::size_t kFrom = 2;
+    static constexpr std::size_t kLast = 3;
 };
 
 struct ActionTimes {

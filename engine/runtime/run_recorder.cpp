@@ -5,10 +5,13 @@ namespace stagecraft::runtime {
 
 using namespace traces;
 
-RunRecorder::RunRecorder(const engine::Schedule& schedule, std::size_t ringCapacity, RecordInbox& inbox)
-    : builder_(schedule), inbox_(inbox), totals_(schedule.stages())
+RunRecorder::RunRecorder(const engine::Schedule& schedule, std::size_t ringCapacity, RecordInbox& inbox, int replicas)
+    : builder_(schedule, replicas), inbox_(inbox), totals_(schedule.stages())
 {
-    for (int r = 0; r < schedule.ranks; ++r) rings_.push_back(std::make_unique<EventRing<RunEvent>>(ringCapacity));
+    for (int r = 0; r < replicas * schedule.ranks; ++r) {
+        rings_.push_back(std::make_unique<EventRing<RunEvent>>(ringCapacity));
+        collectiveRings_.push_back(std::make_unique<EventRing<RunEvent>>(ringCapacity / 4 + 1));
+    }
 }
 
 void RunRecorder::start(const TraceInfo& info)
@@ -61,10 +64,11 @@ void RunRecorder::collectOnce()
     for (; next < posted.size() && isOpening(posted[next]); ++next) out.push_back(std::move(posted[next]));
 
     std::int64_t lost = 0;
-    for (std::size_t r = 0; r < rings_.size(); ++r) {
-        rings_[r]->drain([&](const RunEvent& event) { builder_.add(Rank{r}, event, out); });
-        lost += rings_[r]->lost();
-    }
+    for (std::size_t r = 0; r < rings_.size(); ++r)
+        for (EventRing<RunEvent>* ring : {rings_[r].get(), collectiveRings_[r].get()}) {
+            ring->drain([&](const RunEvent& event) { builder_.add(Rank{r}, event, out); });
+            lost += ring->lost();
+        }
     if (lost > lostReported_) {
         out.push_back(LostRecord{lost - lostReported_});
         lostReported_ = lost;

@@ -34,12 +34,14 @@ public:
     // So many records may wait for the caller; then events stay in their rings, and what does not fit there is counted.
     static constexpr std::size_t kInboxLimit = std::size_t{1} << 20;
 
-    RunRecorder(const engine::Schedule& schedule, std::size_t ringCapacity, RecordInbox& inbox);
+    RunRecorder(const engine::Schedule& schedule, std::size_t ringCapacity, RecordInbox& inbox, int replicas = 1);
 
     // Starts the collector; the stream opens with `info` and the lanes.
     void start(const traces::TraceInfo& info);
     void post(traces::Record record);
     EventRing<RunEvent>& ring(traces::Rank rank) { return *rings_[traces::index(rank)]; }
+    // Of the collectives of a rank, which a thread beside it executes.
+    EventRing<RunEvent>& collectiveRing(traces::Rank rank) { return *collectiveRings_[traces::index(rank)]; }
     // Joins the collector; everything recorded is in the inbox afterwards.
     void finish();
 
@@ -51,6 +53,7 @@ private:
 
     RecordBuilder builder_;
     std::vector<std::unique_ptr<EventRing<RunEvent>>> rings_;
+    std::vector<std::unique_ptr<EventRing<RunEvent>>> collectiveRings_;
     RecordInbox& inbox_;
     RunTotals totals_;              // collector's
     std::int64_t lostReported_ = 0; // collector's

@@ -2,6 +2,7 @@
 #include "engine/runtime/run_result.h"
 
 #include "engine/model/tied.h"
+#include "engine/runtime/replica_part.h"
 #include "engine/simulate/simulate.h"
 #include "traces/analysis/step_times.h"
 
@@ -45,6 +46,7 @@ std::vector<StageCosts> costsFrom(const RunFacts& facts)
         stage.overlap = facts.totals.median(Stage{s}, ActionKind::Overlap);
         fillIn(stage);
         stage.optimizer = facts.totals.median(Stage{s}, ActionKind::Optimizer);
+        if (dividesUpdate(facts.plan)) stage.optimizer *= facts.plan.machine.replicas; // each replica's share was measured
         for (int i = 0; i < facts.partition[s]; ++i, ++layer) {
             stage.weightBytes += layers[layer].parameters * Bytes{sizeof(float)};
             stage.activationBytes += layers[layer].activationBytes;
@@ -57,6 +59,20 @@ std::vector<StageCosts> costsFrom(const RunFacts& facts)
     return costs;
 }
 
+// As fast as the ways between replicas would be whose rings took the time of the run's collectives.
+Link measuredReplicaLink(const RunFacts& facts, const std::vector<StageCosts>& costs)
+{
+    const double copies = facts.plan.machine.replicas * static_cast<double>(facts.schedule.flows().size());
+    double bytes = 0; // that go through all rings of a step, of every rank
+    for (const StageCosts& stage : costs) {
+        const auto own = static_cast<double>(stage.gradientBytes);
+        bytes += (dividesUpdate(facts.plan) ? 1 : 2) * own * (copies - 1);
+        if (dividesUpdate(facts.plan)) bytes += own * static_cast<double>(facts.schedule.flows().size()) * (facts.plan.machine.replicas - 1);
+    }
+    const auto time = static_cast<double>(facts.totals.medianCollectives());
+    return {.latency = 0, .bytesPerSecond = time > 0 ? bytes / time * 1e9 : 0};
+}
+
 enum class Ways : std::uint8_t { Measured, Free };
 
 Expected<TimeNs> simulatedStep(const RunFacts& facts, const RunResult& measured, Ways ways)
@@ -65,9 +81,15 @@ Expected<TimeNs> simulatedStep(const RunFacts& facts, const RunResult& measured,
     table.stages = measured.measuredCosts;
     table.machine.barrier = facts.plan.run.clipNorm > 0; // all ranks meet before their updates
     if (facts.partition.size() > 1) table.tiedBytes = tiedValues(facts.plan.model) * Bytes{sizeof(float)};
+    table.machine.replicas = facts.plan.machine.replicas;
+    table.machine.bucketBytes = facts.plan.machine.bucketBytes;
+    if (dividesUpdate(facts.plan)) table.sharding = Sharding::Zero1;
+    const bool modelled = facts.plan.run.mode == RunMode::Emulated;
     if (ways == Ways::Measured) {
         table.transfer = measured.measuredTransferNs;
-        if (facts.plan.run.mode == RunMode::Emulated) table.inside = {facts.plan.costs.latency, facts.plan.costs.bandwidth};
+        if (modelled) table.inside = {facts.plan.costs.latency, facts.plan.costs.bandwidth};
+        if (facts.plan.machine.replicas > 1)
+            table.machine.replica = modelled ? facts.plan.machine.replica : measuredReplicaLink(facts, measured.measuredCosts);
     }
     table.origin = "measured by the run";
     const Expected<Trace> trace = simulate(facts.schedule, table);

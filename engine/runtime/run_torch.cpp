@@ -5,20 +5,59 @@
 #include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/checkpoint_torch.h"
 #include "engine/runtime/executor_torch.h"
+#include "engine/runtime/gradient_buckets.h"
+#include "engine/runtime/replica_part.h"
 #include "engine/runtime/run_messages.h"
 #include "engine/runtime/run_result.h"
 
 #include <ATen/Parallel.h>
+
+#include <algorithm>
 
 namespace stagecraft::runtime {
 
 using namespace engine;
 using namespace traces;
 
+namespace {
+
+bool sumsAmongReplicas(const RunnablePlan& runnable) { return runnable.plan.machine.replicas > 1 && !runnable.schedule.inference(); }
+
+// One for each rank of each replica, and one beside it that sums gradients.
+int threadsOf(const RunnablePlan& runnable)
+{
+    return runnable.plan.machine.replicas * runnable.schedule.ranks * (sumsAmongReplicas(runnable) ? 2 : 1);
+}
+
+Replicas buildReplicas(const RunnablePlan& r, const Clock& clock, const std::optional<InjectedFault>& fault, const Preparation& preparation)
+{
+    Replicas replicas;
+    for (int j = 0; j < r.plan.machine.replicas; ++j)
+        replicas.push_back(std::make_unique<Pipeline>(Pipeline::Spec{r.plan, r.schedule, r.partition, clock, j == 0 ? fault : std::nullopt, j}, preparation));
+    return replicas;
+}
+
+// Clipping goes by the whole gradient, so then every replica gets all of it.
+std::optional<ReplicaSums> sumsOf(const RunnablePlan& r, Pipeline& any)
+{
+    if (!sumsAmongReplicas(r)) return std::nullopt;
+    const bool divides = dividesUpdate(r.plan);
+    std::vector<std::vector<GradientBucket>> buckets;
+    for (int s = 0; s < r.schedule.stages(); ++s)
+        buckets.push_back(gradientBuckets(any.stage({r.schedule.flows().front(), Stage{s}}).parameterSizes(), std::max<Bytes>(r.plan.machine.bucketBytes, 1)));
+    return ReplicaSums({.schedule = r.schedule,
+                        .replicas = r.plan.machine.replicas,
+                        .update = divides ? ReplicaSums::Update::Divided : ReplicaSums::Update::Whole,
+                        .result = divides && r.plan.run.clipNorm == 0 ? ReplicaSums::Result::OwnPart : ReplicaSums::Result::All,
+                        .buckets = std::move(buckets)});
+}
+
+} // namespace
+
 Run::Run(RunnablePlan runnable, const LocalSessionOptions& options, RecordInbox& inbox, std::atomic<SessionState>& state)
     : runnable_(std::move(runnable)), options_(options), clock_(options.clock ? *options.clock : monotonicClock()),
-      state_(state), inbox_(inbox), recorder_(runnable_.schedule, options.ringCapacity, inbox),
-      control_(runnable_.schedule.ranks, clock_,
+      state_(state), inbox_(inbox), recorder_(runnable_.schedule, options.ringCapacity, inbox, runnable_.plan.machine.replicas),
+      control_(threadsOf(runnable_), clock_,
                {.state = [this](SessionState s) { enterState(s); },
                 .paused = [this](Interval pause) { recorder_.post(PauseRecord{pause}); }})
 {
@@ -100,26 +139,30 @@ void Run::trainSteps()
     at::set_num_threads(1);
     const RunnablePlan& r = runnable_;
     const Preparation preparation(control_, [this](const PreparationPiece& piece) { say(preparationProgress(piece)); });
-    Pipeline pipeline({r.plan, r.schedule, r.partition, clock_, options_.fault}, preparation);
+    const Replicas replicas = buildReplicas(r, clock_, options_.fault, preparation);
     if (r.resume) {
         phase_ = "going on from the checkpoint";
-        restore(*r.resume, pipeline);
+        for (const auto& pipeline : replicas) restore(*r.resume, *pipeline);
     }
+    const std::optional<ReplicaSums> sums = sumsOf(r, *replicas.front());
     GradientChecker checker(r.plan, r.schedule, r.partition, r.resume.get());
-    StepKeeper keeper(r.plan, pipeline, checker, recorder_, control_);
+    StepKeeper keeper(r.plan, replicas, checker, recorder_, control_);
     keeper.prepare(Step{r.firstStep()}, preparation);
     if (control_.ending()) return;
 
     enterState(SessionState::Running);
     phase_ = "running the steps";
-    const Execution execution{r.plan, r.schedule, pipeline, recorder_, control_, keeper, clock_,
-                              options_.cpuClock ? *options_.cpuClock : threadCpuClock(), r.costs, r.firstStep()};
+    std::vector<Execution> executions;
+    for (std::size_t j = 0; j < replicas.size(); ++j)
+        executions.push_back({r.plan, r.schedule, *replicas[j], recorder_, control_, keeper, clock_,
+                              options_.cpuClock ? *options_.cpuClock : threadCpuClock(), r.costs, r.firstStep(), sums ? &*sums : nullptr,
+                              static_cast<int>(j)});
     if (r.plan.run.mode == RunMode::Emulated) {
-        runEmulated(execution);
+        runEmulated(executions);
     } else {
-        runOnThreads(execution);
+        runOnThreads(executions);
     }
-    if (keeper.completed() > 0) outputs_ = {pipeline.outputShape()};
+    if (keeper.completed() > 0) outputs_ = {outputShape(replicas)};
     check_ = checker.outcome().result;
     maxAbsDiff_ = checker.outcome().maxAbsDiff;
 }

@@ -45,6 +45,7 @@ void RunTotals::takeSlice(const SliceRecord& record)
     const LaneInfo& lane = lanes_[index(record.lane)];
     const Slice& slice = record.slice;
     if (lane.kind == LaneKind::Transfer) return note(slice.step, transferSeries_, slice.duration());
+    if (lane.kind == LaneKind::Collective) openCollectives_[slice.step] += slice.duration();
     if (lane.kind != LaneKind::Compute) return;
     if (lane.depth > 0) {
         beside_[lane.rank] = slice;
@@ -73,6 +74,7 @@ std::optional<std::size_t> RunTotals::seriesOf(const Action& action)
 void RunTotals::endStep(const StepSpan& step)
 {
     steps_.push_back(step);
+    if (const auto summed = openCollectives_.extract(step.step)) collectives_.push_back(summed.mapped());
     const auto ended = open_.find(step.step);
     if (ended == open_.end()) return;
     for (std::size_t series = 0; series < medians_.size(); ++series) {
@@ -88,6 +90,12 @@ TimeNs RunTotals::median(Stage stage, ActionKind kind) const
 {
     const std::optional<std::size_t> place = placeOf(kind);
     return place ? medianOfSeries(index(stage) * kKinds + *place) : 0;
+}
+
+TimeNs RunTotals::medianCollectives() const
+{
+    const auto first = collectives_.begin() + static_cast<std::ptrdiff_t>(stepsLeftOut(collectives_.size()));
+    return collectives_.empty() ? 0 : medianOf(std::vector<TimeNs>(first, collectives_.end()));
 }
 
 TimeNs RunTotals::medianTransfer() const { return medianOfSeries(transferSeries_); }

@@ -30,6 +30,7 @@ public:
     // kind ran. Forward, Backward, InputGrad, WeightGrad, Overlap (of a pair, by its forward's stage) and Optimizer are kept.
     [[nodiscard]] traces::TimeNs median(traces::Stage stage, traces::ActionKind kind) const;
     [[nodiscard]] traces::TimeNs medianTransfer() const; // a hand-off between ranks
+    [[nodiscard]] traces::TimeNs medianCollectives() const; // all collectives of a step, over all ranks
 
 private:
     static constexpr std::size_t kKinds = 6;
@@ -51,6 +52,8 @@ private:
     std::map<traces::Rank, traces::Slice> beside_; // the forward of a pair, until its backward comes
     std::map<traces::Step, Durations> open_; // steps that have not ended
     std::vector<Medians> medians_;           // by series
+    std::map<traces::Step, traces::TimeNs> openCollectives_;
+    std::vector<traces::TimeNs> collectives_; // by step that had any
     std::vector<traces::StepSpan> steps_;
     std::vector<traces::Interval> pauses_;
 };

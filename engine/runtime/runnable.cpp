@@ -3,6 +3,7 @@
 
 #include "engine/plan/plan_words.h"
 #include "engine/runtime/memory_need.h"
+#include "engine/runtime/replica_part.h"
 #include "engine/schedule/lower.h"
 #include "engine/schedule/validate.h"
 #include "traces/base/text.h"
@@ -123,7 +124,6 @@ std::string leftOutOf(const MachineModel& machine)
     const auto note = [&](std::string_view key, bool said) {
         if (said) keys.push_back(key);
     };
-    note("replicas", machine.replicas != usual.replicas);
     note("rank_scale", !machine.rankScale.empty());
     note("late_start", !machine.lateStart.empty());
     note("send", machine.send != usual.send);
@@ -132,7 +132,7 @@ std::string leftOutOf(const MachineModel& machine)
     note("ranks_per_node", machine.ranksPerNode != usual.ranksPerNode);
     note("barrier", machine.barrier);
     if (keys.empty()) return {};
-    return fmt::format("of the plan's machine a run takes the memory of a rank; {} {} simulated and not run", fmt::join(keys, ", "),
+    return fmt::format("of the plan's machine a run takes the memory of a rank and the replicas; {} {} simulated and not run", fmt::join(keys, ", "),
                        keys.size() == 1 ? "is" : "are");
 }
 
@@ -182,9 +182,9 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& memory)
     if (plan.model.empty())
         return Error{"the plan has no model, so there is nothing to run: choose one, or simulate the plan"};
     if (plan.run.steps < 1) return Error{fmt::format("run.steps: {} is not allowed; at least 1", plan.run.steps)};
-    if (plan.run.mode == RunMode::Threads && plan.pipeline.ranks > kMostThreads)
-        return Error{fmt::format("mode threads runs at most {} ranks, the plan has {}: take mode emulated", kMostThreads,
-                                 plan.pipeline.ranks)};
+    const long long ranks = 1LL * plan.machine.replicas * plan.pipeline.ranks;
+    if (plan.run.mode == RunMode::Threads && ranks > kMostThreads)
+        return Error{fmt::format("mode threads runs at most {} ranks, the plan has {}: take mode emulated", kMostThreads, ranks)};
     const Expected<CostTable> costs = costsOf(plan);
     if (!costs.ok()) return costs.error();
     // what surely is too much is said before its schedule is made, which may have millions of actions
@@ -201,6 +201,13 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& memory)
     if (const auto slices = checkSlices(plan, schedule.value()); !slices.ok()) return slices.error();
     if (const auto clipping = checkClipping(plan.run, schedule.value()); !clipping.ok()) return clipping.error();
     if (const auto checkpoints = checkCheckpoints(plan.run, schedule.value()); !checkpoints.ok()) return checkpoints.error();
+    if (dividesUpdate(plan) && !(plan.run.checkpoint.empty() && plan.run.resume.empty()))
+        return Error{"pipeline.sharding: with \"zero1\" each replica has a part of the optimizer's state alone, and a checkpoint holds all of "
+                     "it: take sharding \"none\", or leave run.checkpoint and run.resume out"};
+    if (plan.machine.replicas > 1 && schedule.value().asynchronous())
+        return Error{fmt::format("machine.replicas: schedule {} updates its weights while micro-batches are in flight, and live replicas sum their "
+                                 "gradients once a step: take 1 replica, a schedule with an update at the end of a step, or simulate this one",
+                                 schedule.value().name)};
     const Expected<Partition> partition = partitionOf(plan);
     if (!partition.ok()) return partition.error();
     RunnablePlan runnable{plan, withoutCommunication(schedule.value()), partition.value(), costs.value(), {}};

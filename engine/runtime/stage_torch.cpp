@@ -11,6 +11,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
@@ -25,7 +26,7 @@ namespace stagecraft::runtime {
 using at::Tensor;
 
 StageModule::StageModule(const Spec& spec, MemoryLedger* ledger, const Preparation& preparation)
-    : duties_(spec.duties), loss_(spec.plan.model.loss), microbatches_(spec.plan.pipeline.microbatches), lengths_(spec.lengths),
+    : duties_(spec.duties), loss_(spec.plan.model.loss), microbatches_(spec.plan.pipeline.microbatches * spec.plan.machine.replicas), lengths_(spec.lengths),
       caches_(static_cast<std::size_t>(lengths_.empty() ? 0 : duties_.units / duties_.slices)),
       inFlight_(static_cast<std::size_t>(duties_.units)), losses_(inFlight_.size()), lossScale_(spec.plan.run.lossScale), outputs_(inFlight_.size())
 {
@@ -37,13 +38,14 @@ StageModule::StageModule(const Spec& spec, MemoryLedger* ledger, const Preparati
             layers_.emplace_back(spec.plan.model.layers[static_cast<std::size_t>(place)], spec.plan.run.seed, place, accumulation);
         }
         tieLayers(spec);
+        finalFrom_ = static_cast<int>(layers_.size());
         for (const LayerModule& layer : layers_) parameters_.insert(parameters_.end(), layer.parameters().begin(), layer.parameters().end());
     }
     names_ = parameterNames(spec.plan.model, layers_, spec.firstLayer);
     if (secondUse_) names_.erase(names_.begin() + static_cast<std::ptrdiff_t>(*secondUse_));
     if (duties_.inference) return;
     const AllocationScope scope({.ledger = ledger, .memory = MemoryClass::Optimizer});
-    optimizer_.emplace(spec.plan.run, updated());
+    setOptimizer(spec);
     if (duties_.asynchronous()) stash_.emplace(duties_, parameters_);
 }
 
@@ -75,6 +77,22 @@ void StageModule::tieLayers(const Spec& spec)
     tieHead(layers_.back(), head, first.parameters()[tiedParameter(embedding)]);
 }
 
+void StageModule::setOptimizer(const Spec& spec)
+{
+    if (!dividesUpdate(spec.plan)) {
+        optimizer_.emplace(spec.plan.run, updated());
+        return;
+    }
+    std::vector<Tensor> ownParts;
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+        const PartRange own = partOf(parameters_[i].numel(), spec.replica, spec.plan.machine.replicas);
+        if (i == secondUse_ || own.size() == 0) continue;
+        parts_.push_back({i, own, parameters_[i].detach().view(-1).narrow(0, own.begin, own.size())});
+        ownParts.push_back(parts_.back().values);
+    }
+    optimizer_.emplace(spec.plan.run, std::move(ownParts));
+}
+
 // A mean over all micro-batches of the step, or where the weights change within it over those of an update; of a part of a micro-batch
 // by its size.
 double StageModule::lossDivisor(int unit) const
@@ -88,19 +106,83 @@ double StageModule::lossDivisor(int unit) const
 Tensor StageModule::runLayers(int unit, InFlight& kept)
 {
     Tensor x = kept.input;
+    const auto forward = [&](std::size_t layer, SlicePass* pass) {
+        watchGradients(unit, x, static_cast<int>(layer));
+        x = layers_[layer].forward(x, pass);
+    };
     if (lengths_.empty()) {
-        for (const LayerModule& layer : layers_) x = layer.forward(x);
+        for (std::size_t layer = 0; layer < layers_.size(); ++layer) forward(layer, nullptr);
         return x;
     }
     const int slice = unit % duties_.slices;
     std::vector<KeysAndValues>& caches = caches_[static_cast<std::size_t>(unit / duties_.slices)];
     caches.resize(layers_.size());
     SlicePass pass{.slice = slice, .firstPosition = std::accumulate(lengths_.begin(), lengths_.begin() + slice, 0), .caches = caches};
-    for (const LayerModule& layer : layers_) x = layer.forward(x, &pass);
+    for (std::size_t layer = 0; layer < layers_.size(); ++layer) forward(layer, &pass);
     kept.cuts.clear();
     for (const auto& [made, leaf] : pass.own)
         if (made.requires_grad()) kept.cuts.push_back({torch::autograd::impl::gradient_edge(made), leaf});
     return x;
+}
+
+// What enters a layer gets its gradient when the layer's own are added up: autograd runs what adds to a leaf before all else.
+void StageModule::watchGradients(int unit, const Tensor& layerInput, int layer)
+{
+    if (!finalGradients_ || layer == 0 || !isLast(unit) || !layerInput.requires_grad()) return;
+    layerInput.register_hook([this, layer](const Tensor&) {
+        if (GradientQueue* const later = GradientQueue::current())
+            later->add({}, [this, layer](const std::vector<Tensor>&) { sayFinal(layer); });
+        else sayFinal(layer);
+    });
+}
+
+// Layers whose input needs no gradient are said with those before them.
+void StageModule::sayFinal(int layer)
+{
+    while (finalFrom_ > layer) finalGradients_(--finalFrom_);
+}
+
+void StageModule::endGradients(int unit)
+{
+    if (!finalGradients_ || !isLast(unit)) return;
+    sayFinal(0);
+    finalFrom_ = static_cast<int>(layers_.size());
+}
+
+std::vector<std::vector<std::int64_t>> StageModule::parameterSizes() const
+{
+    std::vector<std::vector<std::int64_t>> sizes;
+    for (const LayerModule& layer : layers_) {
+        sizes.emplace_back();
+        for (const Tensor& parameter : layer.parameters()) sizes.back().push_back(parameter.numel());
+    }
+    return sizes;
+}
+
+namespace {
+
+std::span<float> memoryOf(const Tensor& tensor) { return {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())}; }
+
+} // namespace
+
+std::vector<std::span<float>> StageModule::gradientMemory(const std::vector<std::size_t>& parameters)
+{
+    const at::NoGradGuard noGrad;
+    std::vector<std::span<float>> memory;
+    for (const std::size_t i : parameters) {
+        Tensor& gradient = parameters_[i].mutable_grad();
+        if (!gradient.defined()) gradient = at::zeros_like(parameters_[i]);
+        if (!gradient.is_contiguous()) gradient = gradient.contiguous();
+        memory.push_back(memoryOf(gradient));
+    }
+    return memory;
+}
+
+std::vector<std::span<float>> StageModule::valueMemory(const std::vector<std::size_t>& parameters)
+{
+    std::vector<std::span<float>> memory;
+    for (const std::size_t i : parameters) memory.push_back(memoryOf(parameters_[i]));
+    return memory;
 }
 
 // Through the layers; notes the graph's root.
@@ -288,7 +370,9 @@ void StageModule::optimize(double rate)
         parameters_ = stash_->newest();
         return;
     }
+    passGradientsOfParts();
     optimizer_->step(rate);
+    for (OwnPart& part : parts_) part.values.mutable_grad() = Tensor();
     kept_.clear();
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
         at::Tensor& gradient = parameters_[i].mutable_grad();
@@ -300,6 +384,13 @@ void StageModule::optimize(double rate)
         }
         gradient = Tensor();
     }
+}
+
+void StageModule::passGradientsOfParts()
+{
+    const at::NoGradGuard noGrad;
+    for (OwnPart& part : parts_)
+        part.values.mutable_grad() = parameters_[part.parameter].grad().view(-1).narrow(0, part.range.begin, part.range.size());
 }
 
 std::vector<std::int64_t> StageModule::outputShape() const

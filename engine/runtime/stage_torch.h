@@ -23,12 +23,15 @@
 #include "engine/runtime/optimizer_torch.h"
 #include "engine/runtime/preparation.h"
 #include "engine/runtime/rank_work.h"
+#include "engine/runtime/replica_part.h"
 #include "engine/runtime/weight_stash_torch.h"
 
 #include <torch/csrc/autograd/edge.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,6 +46,7 @@ public:
         int layers = 0;
         StageDuties duties;
         std::vector<int> lengths; // positions of each slice; empty: sequences are whole
+        int replica = 0;          // of those of the plan's machine
     };
     // Weights and the optimizer's state are booked in `ledger`.
     StageModule(const Spec& spec, MemoryLedger* ledger, const Preparation& preparation);
@@ -79,6 +83,18 @@ public:
     [[nodiscard]] std::size_t tied() const { return *tied_; }
     // Instead of its own: what all copies of the stage come to together. One for each parameter.
     void setGradients(std::vector<at::Tensor> gradients);
+    // Called as the last backward of a step goes through the layers, with the one (of the stage) whose gradients and those of the layers
+    // behind it are final by then: with each but the first within the backward, on its thread, with the first by endGradients().
+    void onFinalGradients(std::function<void(int layer)> call) { finalGradients_ = std::move(call); }
+    void endGradients(int unit); // the unit's gradients are all added up
+    // Whether the unit is the last of a step to add to the gradients.
+    [[nodiscard]] bool isLast(int unit) const { return !duties_.gradientOrder.empty() && duties_.gradientOrder.back() == unit; }
+    // How many values each parameter has, by layer.
+    [[nodiscard]] std::vector<std::vector<std::int64_t>> parameterSizes() const;
+    // Where gradients, or values, of these parameters lie. A gradient that is not there, or has gaps, is made anew without.
+    [[nodiscard]] std::vector<std::span<float>> gradientMemory(const std::vector<std::size_t>& parameters);
+    [[nodiscard]] std::vector<std::span<float>> valueMemory(const std::vector<std::size_t>& parameters);
+
     // Moves the gradients out; they belong to no rank's memory from then on. optimize() without it drops them.
     void keepGradients(bool keep) { keepGradients_ = keep; }
     std::vector<at::Tensor> takeGradients() { return std::move(kept_); }
@@ -108,6 +124,10 @@ private:
     at::Tensor goBack(int unit, InFlight& work, at::Tensor outputGradient);
     [[nodiscard]] double lossDivisor(int unit) const;
     void markGradients();
+    void sayFinal(int layer);
+    void watchGradients(int unit, const at::Tensor& layerInput, int layer);
+    void setOptimizer(const Spec& spec);
+    void passGradientsOfParts();
     [[nodiscard]] InFlight& at(int unit) { return inFlight_[static_cast<std::size_t>(unit)]; }
     [[nodiscard]] bool isRecomputed(int unit) const
     {
@@ -116,7 +136,7 @@ private:
 
     StageDuties duties_;
     engine::Loss loss_;
-    int microbatches_; // of a step, in all directions: what the loss is a mean over
+    int microbatches_; // of a step, in all directions and replicas: what the loss is a mean over
     std::vector<LayerModule> layers_;
     std::vector<at::Tensor> parameters_;
     std::optional<std::size_t> tied_; // of the parameters: the table, where this is the first or the last stage of those that share one
@@ -126,6 +146,15 @@ private:
     std::optional<std::size_t> ofHead_; // of the two, the one that is the head's matrix
     std::vector<std::string> names_; // of what is updated
     std::optional<StageOptimizer> optimizer_;
+    // Where replicas divide the update: the own part of each parameter that the optimizer has, as a view into it.
+    struct OwnPart {
+        std::size_t parameter = 0;
+        PartRange range;
+        at::Tensor values;
+    };
+    std::vector<OwnPart> parts_;
+    std::function<void(int)> finalGradients_;
+    int finalFrom_ = 0; // the layer from which on gradients of this step are said to be final
     std::vector<at::Tensor> inputs_;
     std::vector<at::Tensor> targets_;
     std::vector<int> lengths_;      // of slices; empty: sequences are whole

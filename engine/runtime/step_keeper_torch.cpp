@@ -10,9 +10,9 @@ namespace stagecraft::runtime {
 
 using namespace traces;
 
-StepKeeper::StepKeeper(const engine::Plan& plan, Pipeline& pipeline, GradientChecker& checker, RunRecorder& recorder,
+StepKeeper::StepKeeper(const engine::Plan& plan, const Replicas& replicas, GradientChecker& checker, RunRecorder& recorder,
                        RunControl& control)
-    : plan_(plan), pipeline_(pipeline), checker_(checker), recorder_(recorder), control_(control)
+    : plan_(plan), replicas_(replicas), checker_(checker), recorder_(recorder), control_(control)
 {
 }
 
@@ -20,7 +20,7 @@ void StepKeeper::prepare(Step step, const Preparation& preparation)
 {
     if (!checker_.due(step)) return;
     try {
-        checker_.prepare(step, pipeline_, preparation);
+        checker_.prepare(step, replicas_, preparation);
     } catch (const PreparationStopped&) { // the control knows
     } catch (...) {
         control_.fail(describeFailure("computing the reference gradients", std::current_exception()));
@@ -29,13 +29,13 @@ void StepKeeper::prepare(Step step, const Preparation& preparation)
 
 void StepKeeper::finish(Step step, Interval span)
 {
-    pipeline_.meetFaultAfter(step);
+    replicas_.front()->meetFaultAfter(step);
     ++completed_;
-    recorder_.post(StepRecord{{step, span, pipeline_.stepLoss()}});
+    recorder_.post(StepRecord{{step, span, stepLoss(replicas_)}});
     recorder_.post(SessionRecord{engine::writeMessage(progressAfter(step.value + 1, plan_.run.steps))});
     if (checker_.due(step)) {
         try {
-            checker_.compare(step, pipeline_);
+            checker_.compare(step, replicas_);
         } catch (...) {
             control_.fail(describeFailure("comparing the gradients", std::current_exception()));
             return;
@@ -54,7 +54,7 @@ void StepKeeper::keepCheckpoint(Step step)
     const bool due = done == run.steps || (run.checkpointEvery > 0 && done % run.checkpointEvery == 0);
     if (run.checkpoint.empty() || !due) return;
     try {
-        const auto written = saveCheckpoint(pipeline_, plan_, step);
+        const auto written = saveCheckpoint(*replicas_.front(), plan_, step);
         // A run that goes on would lose what its owner thinks is safe; the older checkpoints are whole.
         if (!written.ok()) control_.fail(checkpointFailure(step, written.error()));
     } catch (...) {

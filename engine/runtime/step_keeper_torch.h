@@ -12,7 +12,7 @@ namespace stagecraft::runtime {
 
 class StepKeeper {
 public:
-    StepKeeper(const engine::Plan& plan, Pipeline& pipeline, GradientChecker& checker, RunRecorder& recorder,
+    StepKeeper(const engine::Plan& plan, const Replicas& replicas, GradientChecker& checker, RunRecorder& recorder,
                RunControl& control);
 
     // Before the step, with time to compute. Failures go to the run's control.
@@ -26,7 +26,7 @@ private:
     void keepCheckpoint(traces::Step step); // where one is due
 
     const engine::Plan& plan_;
-    Pipeline& pipeline_;
+    const Replicas& replicas_;
     GradientChecker& checker_;
     RunRecorder& recorder_;
     RunControl& control_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread per rank.
+// A thread per rank, and where there are replicas a second one for each that sums gradients (replica_threads.h).
 //
 //   rank 0   F0 F1 ....... B0 B1 Opt |          | F0 F1 ...
 //   rank 1      F0 B0 F1 B1 Opt .... | barrier  |    F0 B0 ...
@@ -11,6 +11,9 @@
 #include "engine/transport/step_barrier.h"
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -26,8 +29,8 @@ namespace {
 
 class ThreadMeeting final : public StepMeeting {
 public:
-    ThreadMeeting(const Execution& run, const Patience& patience)
-        : run_(run), barrier_(run.schedule.ranks, patience), rankEnd_(static_cast<std::size_t>(run.schedule.ranks))
+    ThreadMeeting(const Execution& run, int ranks, const Patience& patience)
+        : run_(run), barrier_(ranks, patience), rankEnd_(static_cast<std::size_t>(ranks))
     {
     }
 
@@ -54,11 +57,11 @@ private:
     std::vector<TimeNs> rankEnd_; // of the step; each rank its own
 };
 
-struct Shared {
-    Shared(const Execution& execution, const Patience& patience)
-        : run(execution), handoff(run.schedule.stages(), mostUnits(run.schedule), patience, static_cast<int>(run.schedule.flows().size())),
-          gradients(run.schedule.stages(), 1, patience, static_cast<int>(run.schedule.flows().size())),
-          norms(run.schedule.ranks, 1, patience), meeting(run, patience)
+// The hand-offs of one replica.
+struct Channels {
+    Channels(const Execution& run, const Patience& patience)
+        : handoff(run.schedule.stages(), mostUnits(run.schedule), patience, static_cast<int>(run.schedule.flows().size())),
+          gradients(run.schedule.stages(), 1, patience, static_cast<int>(run.schedule.flows().size())), norms(run.schedule.ranks, 1, patience)
     {
     }
     void cancel()
@@ -66,50 +69,112 @@ struct Shared {
         handoff.cancel();
         gradients.cancel();
         norms.cancel();
-        meeting.cancel();
     }
-
-    const Execution& run;
     LocalHandoff<at::Tensor> handoff;
     LocalHandoff<std::vector<at::Tensor>> gradients;
     LocalHandoff<at::Tensor> norms;
-    ThreadMeeting meeting;
 };
 
-// A thread that cannot be started fails the run: those that were wait for it.
-void start(std::vector<std::jthread>& threads, Shared& shared, Rank rank)
-{
-    const Execution& run = shared.run;
-    const std::string name = "rank " + std::to_string(rank.value);
-    try {
-        run.pipeline.meetFaultOfThread(rank);
-        threads.emplace_back([&shared, &run, rank] { runRank(run, {shared.handoff, shared.gradients, shared.norms, shared.meeting}, rank); });
-    } catch (const std::system_error& error) {
-        return run.control.fail(threadFailure(name, error.code().message()));
-    } catch (...) {
-        return run.control.fail(describeFailure("starting the threads of the ranks", std::current_exception()));
+class Threads {
+public:
+    explicit Threads(const std::vector<Execution>& replicas)
+        : replicas_(replicas), run_(replicas.front()), ranks_(static_cast<int>(replicas.size()) * run_.schedule.ranks), working_(ranks_),
+          meeting_(run_, ranks_, patienceFor(ranks_))
+    {
+        for (const Execution& replica : replicas) channels_.push_back(std::make_unique<Channels>(replica, patienceFor(ranks_)));
+        if (run_.sums != nullptr) sums_.emplace(ranks_, run_.clock, sumHooks());
     }
-    pthread_setname_np(threads.back().native_handle(), name.c_str());
-}
+
+    void run()
+    {
+        run_.control.onEnding([this] { cancel(); });
+        {
+            std::vector<std::jthread> threads;
+            threads.reserve(static_cast<std::size_t>(ranks_));
+            for (int r = 0; r < ranks_; ++r) {
+                if (sums_ && !startOne("the sums of rank ", r, [&] { sums_->start(Rank{r}); })) run_.control.leave();
+                if (!startOne("rank ", r, [&] { startRank(threads, r); })) hasLeft(); // in the place of a thread that is not there
+            }
+            run_.control.superviseRanks();
+        }
+        run_.control.onEnding({});
+    }
+
+private:
+    void startRank(std::vector<std::jthread>& threads, int r)
+    {
+        const Execution& run = replicas_[static_cast<std::size_t>(r / run_.schedule.ranks)];
+        const Rank rank{r % run_.schedule.ranks};
+        run.pipeline.meetFaultOfThread(rank);
+        threads.emplace_back([this, &run, rank] {
+            Channels& own = *channels_[static_cast<std::size_t>(run.replica)];
+            runRank(run, {own.handoff, own.gradients, own.norms, meeting_, sums_ ? &*sums_ : nullptr}, rank);
+            lastEndsSums();
+        });
+        pthread_setname_np(threads.back().native_handle(), ("rank " + std::to_string(r)).c_str());
+    }
+
+    // A thread that cannot be started fails the run: those that were wait for it. False where there is none.
+    template <class Start>
+    bool startOne(const std::string& whom, int rank, Start&& start)
+    {
+        if (run_.control.ending()) return false;
+        try {
+            start();
+            return true;
+        } catch (const std::system_error& error) {
+            run_.control.fail(threadFailure(whom + std::to_string(rank), error.code().message()));
+        } catch (...) {
+            run_.control.fail(describeFailure("starting the threads of the ranks", std::current_exception()));
+        }
+        return false;
+    }
+
+    void hasLeft()
+    {
+        run_.control.leave();
+        lastEndsSums();
+    }
+    void lastEndsSums()
+    {
+        if (working_.fetch_sub(1) == 1 && sums_) sums_->cancel();
+    }
+
+    // To the control a second thread is one more rank.
+    ReplicaThreads::Hooks sumHooks()
+    {
+        const auto second = [this](Rank rank) { return Rank{ranks_ + rank.value}; };
+        return {.enter = [this, second](Rank rank) { return run_.control.enter(second(rank)); },
+                .rest = [this, second](Rank rank) { run_.control.rest(second(rank)); },
+                .done =
+                    [this](const Collective& collective, std::size_t member, const CollectiveSpan& span) {
+                        run_.recorder.collectiveRing(collective.members()[member].rank).push(collectiveEvent(*run_.sums, collective, member, span));
+                    },
+                .leave =
+                    [this, second](Rank rank) {
+                        run_.control.rest(second(rank));
+                        run_.control.leave();
+                    }};
+    }
+
+    void cancel()
+    {
+        for (const auto& channels : channels_) channels->cancel();
+        meeting_.cancel();
+        if (sums_) sums_->cancel();
+    }
+
+    const std::vector<Execution>& replicas_;
+    const Execution& run_; // the first: what they share
+    const int ranks_;      // of all replicas
+    std::atomic<int> working_;
+    ThreadMeeting meeting_;
+    std::vector<std::unique_ptr<Channels>> channels_; // by replica
+    std::optional<ReplicaThreads> sums_;
+};
 
 } // namespace
 
-void runOnThreads(const Execution& run)
-{
-    const int ranks = run.schedule.ranks;
-    const Patience patience = patienceFor(ranks);
-    Shared shared(run, patience);
-    run.control.onEnding([&shared] { shared.cancel(); });
-    {
-        std::vector<std::jthread> threads;
-        threads.reserve(static_cast<std::size_t>(ranks));
-        for (int r = 0; r < ranks; ++r) {
-            if (!run.control.ending()) start(threads, shared, Rank{r});
-            if (threads.size() <= static_cast<std::size_t>(r)) run.control.leave(); // in the place of a thread that is not there
-        }
-        run.control.superviseRanks();
-    }
-    run.control.onEnding({});
-}
+void runOnThreads(const std::vector<Execution>& replicas) { Threads(replicas).run(); }
 
 } // namespace stagecraft::runtime

@@ -52,7 +52,7 @@ inline void expectRefusal(const std::vector<std::string>& arguments, int exitCod
 }
 
 inline const std::vector<std::string> kRankKeys{
-    "rank",           "busy_ns",           "idle_ns",           "first_start_ns",        "last_end_ns",
+    "rank", "replica", "busy_ns",           "idle_ns",           "first_start_ns",        "last_end_ns",
     "peak_activations", "peak_memory_bytes", "peak_memory_ns", "peak_memory_by_class", "peak_memory_held",
     "memory_limit_bytes", "runs_out_ns",   "idle_by_cause"};
 

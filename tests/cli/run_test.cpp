@@ -134,6 +134,29 @@ TEST(Run, TellsFiguresByRankOfTheStepWhoseTimeItTells)
     EXPECT_EQ(run["per_rank"][1]["last_end_ns"], figures.ranks[1].lastEnd);
 }
 
+// The ranks of all replicas, with the whole batch of all.
+TEST(Run, TellsTheRanksOfAllReplicas)
+{
+    for (const char* mode : {"threads", "emulated"}) {
+        const Json json = runJsonOf({"run", "hello", "--mode", mode, "--replicas", "2", "--steps", "2", "--sharding", "zero1", "--json"});
+        EXPECT_EQ(json["gradient_check"], "bitwise");
+        EXPECT_EQ(json["outputs"], Json::parse("[[64,1024]]"));
+        ASSERT_EQ(json["per_rank"].size(), 4U);
+        for (int r = 0; r < 4; ++r) {
+            const Json& rank = json["per_rank"][static_cast<std::size_t>(r)];
+            EXPECT_EQ(rank["rank"], r);
+            EXPECT_EQ(rank["replica"], r / 2);
+            const auto classes = rank["peak_memory_by_class"];
+            EXPECT_NEAR(classes["optimizer"].get<double>(), classes["weights"].get<double>(), 100); // two moments, each divided by two
+        }
+    }
+}
+
+TEST(Run, SaysHowManyReplicasThereAre)
+{
+    EXPECT_THAT(stagecraft({"run", "hello", "--replicas", "2", "--steps", "1"}).out, HasSubstr("1f1b, 2 replicas of 2 ranks, 4 micro-batches each"));
+}
+
 TEST(Run, WritesItsTraceInEveryFormat)
 {
     const TemporaryFolder folder;

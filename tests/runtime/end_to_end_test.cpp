@@ -481,12 +481,12 @@ TEST(LocalSession, SaysWhatOfTheMachineItLeavesOut)
 {
     Plan plan = littleTransformer("1f1b", 2, 1, RunMode::Threads);
     plan.run.steps = 1;
-    plan.machine.replicas = 2;
+    plan.machine.ranksPerNode = 1;
     plan.machine.barrier = true;
     const Outcome outcome = runPlan(plan);
     ASSERT_EQ(outcome.trace.notes().size(), 1U);
     EXPECT_EQ(outcome.trace.notes()[0],
-              "of the plan's machine a run takes the memory of a rank; replicas, barrier are simulated and not run");
+              "of the plan's machine a run takes the memory of a rank and the replicas; ranks_per_node, barrier are simulated and not run");
 }
 
 TEST(LocalSession, OpensTheStreamWithThePlanItRuns)

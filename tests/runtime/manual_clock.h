@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A clock that a test moves. Each look adds one nanosecond, so that no two moments are equal.
+// A clock that a test moves. Each look adds one nanosecond, so that no two moments are equal; or so many that an emulation takes its
+// time from the number of looks, and the same action as long every time.
 #pragma once
 
 #include "engine/probe/clock.h"
@@ -11,10 +12,12 @@ namespace stagecraft::runtime {
 
 class ManualClock final : public Clock {
 public:
-    [[nodiscard]] TimeNs now() const noexcept override { return time_.fetch_add(1) + 1; }
+    explicit ManualClock(TimeNs look = 1) : look_(look) {}
+    [[nodiscard]] TimeNs now() const noexcept override { return time_.fetch_add(look_) + look_; }
     void advance(TimeNs by) { time_.fetch_add(by); }
 
 private:
+    const TimeNs look_;
     mutable std::atomic<TimeNs> time_{0};
 };
 

@@ -10,6 +10,7 @@
 #include "tests/runtime/manual_clock.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
@@ -326,6 +327,34 @@ TEST_F(TensorsTest, SgdShrinksTheWeightsWhereItIsToldTo)
     weight.mutable_grad() = at::full({3}, 0.0);
     optimizer.step(0.1);
     EXPECT_NEAR(weight[0].item<double>(), 2.0 - 0.1 * 0.5 * 2.0, 1e-6);
+}
+
+// The engine keeps a leaf for each use of a tied table and adds up the two; autograd with one leaf adds them up micro-batch by
+// micro-batch. The same gradient, but for the order; of one micro-batch to the bit.
+TEST_F(TensorsTest, TheTwoUsesOfATiedTableAddUpToItsGradient)
+{
+    const Layer embedding = Embedding{50, 16, 32};
+    const Layer head = Head{32, 50};
+    const LayerModule first(embedding, 3, 0, Accumulation::Autograd);
+    LayerModule shared(head, 3, 1, Accumulation::Autograd);
+    LayerModule second(head, 3, 1, Accumulation::Autograd);
+    const at::Tensor table = first.parameters()[tiedParameter(embedding)];
+    tieHead(shared, head, table);
+    tieHead(second, head, table.detach().requires_grad_());
+    for (const int microbatches : {1, 5}) {
+        std::vector<at::Tensor> tokens;
+        for (int i = 0; i < microbatches; ++i) tokens.push_back(at::randint(50, {2, 16}, at::kLong));
+        const auto train = [&](const LayerModule& last) {
+            for (const LayerModule* layer : {&first, &last})
+                for (at::Tensor parameter : layer->parameters()) parameter.mutable_grad() = at::Tensor();
+            for (const at::Tensor& each : tokens) last.forward(first.forward(each)).square().mean().backward();
+        };
+        train(shared);
+        const at::Tensor one = table.grad().clone();
+        train(second);
+        const at::Tensor two = table.grad() + second.parameters()[tiedParameter(head)].grad();
+        EXPECT_TRUE(microbatches == 1 ? at::equal(one, two) : at::allclose(one, two, 1e-5, 1e-7));
+    }
 }
 
 TEST_F(TensorsTest, TargetsOfTokensAreTheNextTokens)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/analysis/activation_count.h"
 
+#include "traces/analysis/replicas.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -81,7 +83,7 @@ bool isStageOf(const TraceInfo& info, const Work& work, Rank rank)
 {
     const std::vector<Rank>& placement = work.flow == Flow::Up ? info.upStageToRank : info.stageToRank;
     const auto stage = static_cast<std::size_t>(work.stage.value);
-    return work.stage.value < 0 || stage >= placement.size() || placement[stage] == rank;
+    return work.stage.value < 0 || stage >= placement.size() || placement[stage] == rankInReplica(info, rank);
 }
 
 double peakActivations(const Trace& trace, const RankView& rank)

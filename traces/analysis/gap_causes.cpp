@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/analysis/gap_causes.h"
+#include "traces/analysis/replicas.h"
 
 #include <algorithm>
 #include <limits>
@@ -137,7 +138,7 @@ private:
         const std::vector<Rank>& place = flow == Flow::Up ? trace_.info.upStageToRank : trace_.info.stageToRank;
         if (place.empty()) return false;
         if (stage < 0 || static_cast<std::size_t>(stage) >= place.size()) return true;
-        return place[static_cast<std::size_t>(stage)] == rank_.rank;
+        return place[static_cast<std::size_t>(stage)] == rankInReplica(trace_.info, rank_.rank);
     }
 
     const Trace& trace_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/timeline/header_painter.h"
 
+#include "traces/analysis/replicas.h"
+
 #include <QFontMetricsF>
 #include <QPainter>
 
@@ -124,20 +126,24 @@ QRectF foldMark(const QRectF& header)
 
 QString stagesText(const traces::TraceInfo& info, traces::Rank rank)
 {
+    const traces::Rank own = traces::rankInReplica(info, rank);
     QStringList stages;
     for (std::size_t stage = 0; stage < info.stageToRank.size(); ++stage)
-        if (info.stageToRank[stage] == rank) stages << QString::number(stage);
+        if (info.stageToRank[stage] == own) stages << QString::number(stage);
     for (std::size_t stage = 0; stage < info.upStageToRank.size(); ++stage)
-        if (info.upStageToRank[stage] == rank) stages << QStringLiteral("u%1").arg(stage);
+        if (info.upStageToRank[stage] == own) stages << QStringLiteral("u%1").arg(stage);
     if (stages.isEmpty()) return {};
-    return (stages.size() == 1 ? QStringLiteral("stage ") : QStringLiteral("stages ")) + stages.join(QStringLiteral(", "));
+    const QString replica = traces::replicasOf(info) == 1 ? QString() : QStringLiteral("replica %1, ").arg(traces::replicaOf(info, rank));
+    return replica + (stages.size() == 1 ? QStringLiteral("stage ") : QStringLiteral("stages ")) + stages.join(QStringLiteral(", "));
 }
 
+// "replica 1 · rank 0 sends" of rank 4 is "sends" under the header of its rank.
 QString rowName(const traces::LaneInfo& info)
 {
     const QString name = QString::fromStdString(info.name).simplified();
-    const QString rank = QStringLiteral("rank %1 ").arg(info.rank.value);
-    if (!name.startsWith(rank)) return name;
+    const int inReplica = name.startsWith(QLatin1String("replica ")) ? static_cast<int>(name.indexOf(QLatin1String(" rank "))) : -1;
+    const QString rank = inReplica < 0 ? QStringLiteral("rank %1 ").arg(info.rank.value) : name.left(name.indexOf(QLatin1Char(' '), inReplica + 6) + 1);
+    if (!name.startsWith(rank) || rank.isEmpty()) return name;
     return name[rank.size()] == '(' ? QStringLiteral("R") + name.mid(1) : name.mid(rank.size());
 }
 

@@ -79,7 +79,7 @@ void RunController::begin()
     startedAt_ = QDateTime::currentDateTime().toString("yyyy-MM-dd HH:mm");
     trace_ = std::make_shared<traces::Trace>();
     trace_->info.label = plan_.run.mode == engine::RunMode::Emulated ? traces::TraceLabel::Emulated : traces::TraceLabel::Measured;
-    trace_->info.ranks = plan_.pipeline.ranks;
+    trace_->info.ranks = plan_.machine.replicas * plan_.pipeline.ranks;
     result_.reset();
     failure_.reset();
     progressText_.clear();

@@ -74,6 +74,12 @@ TEST_F(Layout, LeavesRoomForTheNamesOfCopiesAndCollectives)
     EXPECT_EQ(rowName(trace->lane(sums).info()), "collectives");
     EXPECT_EQ(rowName({.rank = Rank{1}, .kind = traces::LaneKind::Compute, .depth = 1, .name = "rank 1 (2)"}), "Rank 1 (2)");
     EXPECT_EQ(rowName({.rank = Rank{1}, .kind = traces::LaneKind::Stream, .depth = 0, .name = "rank 12"}), "rank 12");
+    EXPECT_EQ(rowName({.rank = Rank{5}, .kind = traces::LaneKind::Collective, .depth = 0, .name = "replica 1 · rank 1 collectives"}), "collectives");
+    EXPECT_EQ(rowName({.rank = Rank{5}, .kind = traces::LaneKind::Compute, .depth = 1, .name = "replica 1 · rank 1 (2)"}), "Replica 1 · rank 1 (2)");
+    traces::TraceInfo replicas;
+    replicas.ranks = 4;
+    replicas.stageToRank = {Rank{0}, Rank{1}};
+    EXPECT_EQ(stagesText(replicas, Rank{3}), "replica 1, stage 1");
 }
 
 TEST_F(Layout, FillsTheHeightWithinBounds)

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One collective over copies of the same values in one process: what every rank gives lies in the memory of all, so each does its
+// part of the work for all of them, and nothing is copied on the way. Sums are made in the order of the members: the result is the
+// same for all to the bit, and the same in every run. Private to the runtime.
+//
+//   ALL_REDUCE    member k sums the k-th part of all copies, and writes it to all
+//   REDUCE_GRAD   the sum of a replica's part goes to that replica alone (a reduce-scatter)
+//   UNSHARD       every member copies from each of the others the part that is the other's (an all-gather)
+//
+//   if (collective.give(member, spans)) // the last one has come: now all may work, each in its own thread
+//       for (std::size_t m = 0; m < collective.members().size(); ++m) collective.work(m);
+#pragma once
+
+#include "engine/probe/clock.h"
+#include "engine/runtime/rank_work.h"
+#include "traces/base/units.h"
+
+#include <span>
+#include <vector>
+
+namespace stagecraft::runtime {
+
+// A member's part of a collective that has been done.
+struct CollectiveSpan {
+    traces::Step step{};
+    TimeNs begin = 0;
+    TimeNs end = 0;
+    TimeNs ready = 0; // when the last one gave
+    Rank last{};      // who that was
+};
+
+class Collective {
+public:
+    struct Member {
+        Rank rank{};     // of all ranks of all replicas
+        Place place{};
+        int replica = 0;
+    };
+    struct Kind {
+        traces::ActionKind action = traces::ActionKind::AllReduce;
+        Stage stage{};
+        traces::Bytes bytes = 0; // of one copy
+    };
+    // Of a replica's members, those of direction down come before those of direction up.
+    Collective(const Kind& kind, std::vector<Member> members, int replicas)
+        : kind_(kind), members_(std::move(members)), replicas_(replicas), given_(members_.size())
+    {
+    }
+
+    // What the member has, tensor by tensor, as many and as long as those of the others. True where all have given by then; they begin
+    // anew after that. One thread at a time.
+    bool give(std::size_t member, std::vector<std::span<float>> values);
+    // The member's part, once all have given. Any thread, all members at the same time.
+    void work(std::size_t member) const;
+
+    [[nodiscard]] const Kind& kind() const { return kind_; }
+    [[nodiscard]] const std::vector<Member>& members() const { return members_; }
+    [[nodiscard]] traces::Work action(std::size_t member) const
+    {
+        return traces::makeAction(kind_.action, kind_.stage, traces::kNoMicroBatch, members_[member].place.flow).work;
+    }
+
+private:
+    void allReduce(std::size_t member) const;
+    void reduceScatter(std::size_t member) const;
+    void allGather(std::size_t member) const;
+
+    Kind kind_;
+    std::vector<Member> members_;
+    int replicas_;
+    std::vector<std::vector<std::span<float>>> given_; // by member
+    std::size_t count_ = 0;                            // that have given
+};
+
+} // namespace stagecraft::runtime

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/replica_rank_torch.h"
+
+#include <algorithm>
+
+namespace stagecraft::runtime {
+
+using namespace traces;
+
+ReplicaRank::ReplicaRank(const Execution& run, ReplicaThreads& threads, Rank rank)
+    : run_(run), threads_(threads), rank_(run.among(rank)), places_(placesOf(run.schedule, rank))
+{
+    for (const Place& place : places_)
+        run.pipeline.stage(place).onFinalGradients([this, place](int layer) { giveGradients(place, layer); });
+}
+
+ReplicaRank::~ReplicaRank()
+{
+    for (const Place& place : places_) run_.pipeline.stage(place).onFinalGradients({});
+}
+
+bool ReplicaRank::isLast(const Work& work) const
+{
+    return (work.kind == ActionKind::Backward || work.kind == ActionKind::WeightGrad) &&
+           run_.pipeline.stage(placeOf(work)).isLast(work.microbatch.value);
+}
+
+void ReplicaRank::giveGradients(const Place& place, int layer)
+{
+    for (const Turn& turn : run_.sums->gradients(run_.replica, place))
+        if (turn.layer == layer) threads_.give(turn, step_, run_.pipeline.stage(place).gradientMemory(turn.parameters));
+}
+
+void ReplicaRank::giveWeights(const Place& place)
+{
+    for (const Turn& turn : run_.sums->weights(run_.replica, place))
+        threads_.give(turn, step_, run_.pipeline.stage(place).valueMemory(turn.parameters));
+}
+
+std::optional<TimeNs> ReplicaRank::waitFor(const std::vector<Turn>& turns)
+{
+    if (!threads_.done(turns, step_)) run_.control.rest(rank_);
+    return threads_.wait(turns, step_);
+}
+
+std::optional<TimeNs> ReplicaRank::allGradients()
+{
+    TimeNs since = 0;
+    for (const Place& place : places_) {
+        const std::optional<TimeNs> one = gradientsOf(place);
+        if (!one) return std::nullopt;
+        since = std::max(since, *one);
+    }
+    return since;
+}
+
+std::optional<TimeNs> ReplicaRank::allWeights()
+{
+    TimeNs since = 0;
+    for (const Place& place : places_) {
+        const std::optional<TimeNs> one = waitFor(run_.sums->weights(run_.replica, place));
+        if (!one) return std::nullopt;
+        since = std::max(since, *one);
+    }
+    return since;
+}
+
+} // namespace stagecraft::runtime

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which collectives the replicas of a run have: for each stage the buckets of its gradients, summed over all its copies (replica 0
+// first, of each the direction down first), and where replicas divide the optimizer state the gather of its weights. The ranks of
+// replica j are numbered from j * p on. A description; who executes it is another's. Private to the runtime.
+//
+//   ReplicaSums sums({.schedule = schedule, .replicas = 2, .buckets = bucketsByStage});
+//   for (const Turn& turn : sums.gradients(0, place, layer)) give(turn);
+#pragma once
+
+#include "engine/runtime/collective.h"
+#include "engine/runtime/gradient_buckets.h"
+#include "engine/runtime/run_event.h"
+
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace stagecraft::runtime {
+
+// A rank's part in a collective.
+struct Turn {
+    Collective* collective = nullptr;
+    std::size_t member = 0;
+    std::vector<std::size_t> parameters; // of the stage, whose gradients or values it is about
+    int layer = 0;                       // of the stage: gradients are ready with it
+};
+
+class ReplicaSums {
+public:
+    enum class Update : std::uint8_t { Whole, Divided }; // every replica updates all weights, or its part of them (ZeRO-1)
+    enum class Result : std::uint8_t { All, OwnPart };   // of a sum, to a replica
+    struct Spec {
+        const Schedule& schedule;
+        int replicas = 1;
+        Update update = Update::Whole;
+        Result result = Result::All;
+        std::vector<std::vector<GradientBucket>> buckets; // by stage
+    };
+    explicit ReplicaSums(const Spec& spec);
+
+    [[nodiscard]] const std::vector<Turn>& gradients(int replica, const Place& place) const { return of(replica, place).gradients; }
+    // Nothing where every replica updates all weights.
+    [[nodiscard]] const std::vector<Turn>& weights(int replica, const Place& place) const { return of(replica, place).weights; }
+    [[nodiscard]] int replicas() const { return replicas_; }
+
+private:
+    struct Copy {
+        std::vector<Turn> gradients;
+        std::vector<Turn> weights;
+    };
+    [[nodiscard]] const Copy& of(int replica, const Place& place) const { return copies_.at({replica, place}); }
+
+    int replicas_;
+    std::vector<std::unique_ptr<Collective>> collectives_;
+    std::map<std::pair<int, Place>, Copy> copies_;
+};
+
+// What the rank of a member leaves behind of its part.
+RunEvent collectiveEvent(const ReplicaSums& sums, const Collective& collective, std::size_t member, const CollectiveSpan& span);
+
+} // namespace stagecraft::runtime
