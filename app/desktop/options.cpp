@@ -80,9 +80,10 @@ std::variant<WindowCommand, RenderCommand, PlotCommand, Done> readCommandLine(in
     program.add_option("--size", size, "Size of the window, such as 1280x800")
         ->check(checkedBy([](const std::string& text) { return sizeOf(text).has_value(); }, "write WIDTHxHEIGHT, 320x240 to 16384x16384"));
     const std::map<std::string, ui::ExploreWindow> beside{
-        {"gallery", ui::ExploreWindow::Gallery}, {"curves", ui::ExploreWindow::Curves}, {"comparison", ui::ExploreWindow::Comparison}};
-    CLI::Option* shows = program.add_option("--show", show, "Open one of the windows beside: gallery, curves or comparison; a screenshot is of that one")
-                             ->check(CLI::IsMember({"gallery", "curves", "comparison"}));
+        {"gallery", ui::ExploreWindow::Gallery}, {"curves", ui::ExploreWindow::Curves}, {"comparison", ui::ExploreWindow::Comparison},
+        {"what-if", ui::ExploreWindow::WhatIf}};
+    CLI::Option* shows = program.add_option("--show", show, "Open one of the windows beside: gallery, curves, comparison or what-if; a screenshot is of that one")
+                             ->check(CLI::IsMember({"gallery", "curves", "comparison", "what-if"}));
     CLI::Option* runs = program.add_flag("--run", run, "Run the plan at once");
     runs->excludes(shows);
     program.add_flag("--use-measured", useMeasured, "After the run take its times over as costs and lay the new simulation over it")

@@ -4,6 +4,7 @@
 #include "ui/explore/comparison_window.h"
 #include "ui/explore/gallery_dialog.h"
 #include "ui/explore/sweep_window.h"
+#include "ui/explore/what_if_window.h"
 #include "ui/window/workbench.h"
 
 namespace stagecraft::ui {
@@ -19,6 +20,7 @@ void ExploreWindows::setTheme(const Theme& theme)
     if (gallery_) gallery_->setTheme(theme);
     if (curves_) curves_->setTheme(theme);
     if (comparison_) comparison_->setTheme(theme);
+    if (whatIf_) whatIf_->setTheme(theme);
 }
 
 GalleryDialog& ExploreWindows::gallery()
@@ -55,6 +57,16 @@ ComparisonWindow& ExploreWindows::comparison()
     return *comparison_;
 }
 
+WhatIfWindow& ExploreWindows::whatIf()
+{
+    if (!whatIf_) {
+        whatIf_ = new WhatIfWindow(workbench_, &parent_);
+        whatIf_->setTheme(theme_);
+        connect(whatIf_, &WhatIfWindow::predicted, this, &ExploreWindows::settled);
+    }
+    return *whatIf_;
+}
+
 void ExploreWindows::show(QWidget& window)
 {
     if (window.isVisible()) { // behind another one, perhaps
@@ -70,6 +82,7 @@ QWidget& ExploreWindows::present(ExploreWindow which)
     case ExploreWindow::Gallery: showGallery(); return gallery();
     case ExploreWindow::Curves: showCurves(); curves().sweep(); return curves();
     case ExploreWindow::Comparison: showComparison(); comparison().compareChecked(); return comparison();
+    case ExploreWindow::WhatIf: showWhatIf(); whatIf().predict(); return whatIf();
     }
     return parent_;
 }
@@ -77,5 +90,6 @@ QWidget& ExploreWindows::present(ExploreWindow which)
 void ExploreWindows::showGallery() { show(gallery()); }
 void ExploreWindows::showCurves() { show(curves()); }
 void ExploreWindows::showComparison() { show(comparison()); }
+void ExploreWindows::showWhatIf() { show(whatIf()); }
 
 } // namespace stagecraft::ui

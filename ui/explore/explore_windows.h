@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The windows beside the main one: gallery, curves, comparison. Each is made when it is first asked for and keeps what it shows until
+// The windows beside the main one: gallery, curves, comparison, what if. Each is made when it is first asked for and keeps what it shows until
 // the program ends. They are plain windows of their own and do not keep the main one from being used.
 //
 //   ExploreWindows explore(workbench, dialogs, this);
@@ -21,9 +21,10 @@ namespace stagecraft::ui {
 class ComparisonWindow;
 class GalleryDialog;
 class SweepWindow;
+class WhatIfWindow;
 class Workbench;
 
-enum class ExploreWindow : std::uint8_t { Gallery, Curves, Comparison };
+enum class ExploreWindow : std::uint8_t { Gallery, Curves, Comparison, WhatIf };
 
 class ExploreWindows : public QObject {
     Q_OBJECT
@@ -35,10 +36,12 @@ public:
     GalleryDialog& gallery();
     SweepWindow& curves();
     ComparisonWindow& comparison();
+    WhatIfWindow& whatIf();
 
     void showGallery();
     void showCurves();
     void showComparison();
+    void showWhatIf();
     // Shows one and has it do what its controls say at first; settled() follows. How pictures of it are made.
     QWidget& present(ExploreWindow which);
 
@@ -55,6 +58,7 @@ private:
     GalleryDialog* gallery_ = nullptr;
     SweepWindow* curves_ = nullptr;
     ComparisonWindow* comparison_ = nullptr;
+    WhatIfWindow* whatIf_ = nullptr;
 };
 
 } // namespace stagecraft::ui

@@ -64,6 +64,7 @@ void MainWindow::connectActions()
     on(actions_->gallery, [this] { explore_->showGallery(); });
     on(actions_->curves, [this] { explore_->showCurves(); });
     on(actions_->comparison, [this] { explore_->showComparison(); });
+    on(actions_->whatIf, [this] { explore_->showWhatIf(); });
     on(actions_->run, [this] { startRun(); });
     on(actions_->pause, [this] {
         RunController& run = workbench_->run();

@@ -126,6 +126,8 @@ WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack)
                  tr("Plots bubble, step time, memory and throughput against one quantity of the plan."));
     comparison = add(explore, tr("C&ompare schedules…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_O),
                      tr("Sets schedules, and the open trace, below each other on one time axis with a table of differences."));
+    whatIf = add(explore, tr("&What if…"), QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_W),
+                 tr("Predicts from a run or an opened trace what another schedule, partition or speed would give, and runs it for real."));
 
     QMenu& runMenu = *bar.addMenu(tr("&Run"));
     run = add(runMenu, tr("&Run"), QKeySequence(Qt::Key_F5), tr("Really trains the plan's model on this schedule."));

@@ -59,6 +59,7 @@ struct WindowActions {
     QAction* gallery;
     QAction* curves;
     QAction* comparison;
+    QAction* whatIf;
     QMenu* runsMenu;
     QMenu* panelMenu;
     QAction* light;

@@ -2,12 +2,16 @@
 //
 // The window and the real engine together: a plan is trained for real in the process that the window starts.
 #include "engine/plan/plan_json.h"
+#include "ui/explore/explore_windows.h"
+#include "ui/explore/schedule_list.h"
+#include "ui/explore/what_if_window.h"
 #include "ui/window/figures_panel.h"
 #include "ui/window/log_panel.h"
 #include "ui/window/main_window.h"
 #include "ui/window/window_actions.h"
 
 #include <QLabel>
+#include <QPushButton>
 #include <QSettings>
 #include <QSignalSpy>
 #include <QTemporaryDir>
@@ -93,6 +97,32 @@ TEST_F(LiveWindow, TrainsAPlanAndShowsWhatWasMeasured)
     EXPECT_EQ(window->log().problemCount(), 0) << log();
     EXPECT_TRUE(warnings().isEmpty()) << log();
     EXPECT_TRUE(window->close());
+}
+
+// From a run to a prediction of another schedule, and to the run of that.
+TEST_F(LiveWindow, RunsWhatItPredictedFromARun)
+{
+    run(emulated("hello"));
+    if (HasFatalFailure()) return;
+    WhatIfWindow& whatIf = window->explore().whatIf();
+    window->actions().whatIf->trigger();
+    QSignalSpy predicted(&whatIf, &WhatIfWindow::predicted);
+    whatIf.findChild<ScheduleList*>("whatIfSchedules")->check({"gpipe"});
+    QTest::mouseClick(whatIf.findChild<QPushButton*>("whatIfStart"), Qt::LeftButton);
+    ASSERT_TRUE(predicted.wait());
+    ASSERT_EQ(whatIf.rows().size(), 3U) << whatIf.findChild<QLabel*>("whatIfProblem")->text().toStdString();
+
+    auto* start = whatIf.findChild<QPushButton*>("whatIfRun");
+    ASSERT_TRUE(start->isEnabled()) << start->toolTip().toStdString();
+    QSignalSpy performed(&whatIf, &WhatIfWindow::performed);
+    QTest::mouseClick(start, Qt::LeftButton);
+    ASSERT_TRUE(performed.wait(kLongest)) << log();
+    ASSERT_EQ(whatIf.rows().size(), 4U);
+    EXPECT_EQ(whatIf.rows()[3].kind, engine::WhatIfKind::Performed);
+    EXPECT_EQ(whatIf.rows()[3].pipeline.schedule, "gpipe");
+    EXPECT_EQ(whatIf.rows()[2].predictionError, engine::predictionError(whatIf.rows()[2].step, whatIf.rows()[3].step));
+    EXPECT_EQ(whatIf.scene().sourceCount(), 3) << "the trace, the prediction, and its run";
+    EXPECT_EQ(bench.document().plan().pipeline.schedule, "gpipe");
 }
 
 TEST_F(LiveWindow, TellsThatTheTrainingDiverged)
