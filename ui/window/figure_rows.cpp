@@ -3,6 +3,7 @@
 
 #include "engine/explain/closed_forms.h"
 #include "engine/plan/plan_json.h"
+#include "traces/analysis/replicas.h"
 #include "ui/bridge/text.h"
 #include "ui/lab/quantities.h"
 
@@ -114,10 +115,12 @@ void addThroughput(Rows& rows, const FigureInput& input)
     const auto factsFor = [&](const StepFigures& f) -> const std::optional<PlanFacts>& {
         return &f == input.other ? input.otherFacts : input.simulatedFacts;
     };
-    const auto microbatches = [&](const StepFigures& f) { return factsFor(f) ? factsFor(f)->pipeline.microbatches : 0; };
+    const auto microbatches = [&](const StepFigures& f) { // of all replicas
+        return factsFor(f) ? static_cast<double>(factsFor(f)->pipeline.microbatches) * factsFor(f)->replicas : 0;
+    };
     rows.add("Throughput", "micro-batches per second, m/makespan",
              [&](const StepFigures& f) { return perSecond(microbatches(f), f.makespan); },
-             "Micro-batches that a step works through in a second.");
+             "Micro-batches that a step works through in a second, those of all replicas.");
     const auto modelOf = [](const std::optional<PlanFacts>& facts) { return facts && facts->model && !facts->model->empty() ? &*facts->model : nullptr; };
     const engine::ModelSpec* simulated = input.simulated ? modelOf(input.simulatedFacts) : nullptr;
     const engine::ModelSpec* other = input.other ? modelOf(input.otherFacts) : nullptr;
@@ -195,7 +198,7 @@ void addPrediction(Rows& rows, const FigureInput& input)
 
 } // namespace
 
-PlanFacts factsOf(const engine::Plan& plan) { return {plan.pipeline, plan.model}; }
+PlanFacts factsOf(const engine::Plan& plan) { return {plan.pipeline, plan.model, plan.machine.replicas}; }
 
 std::optional<PlanFacts> factsOf(const traces::TraceInfo& info)
 {
@@ -204,7 +207,8 @@ std::optional<PlanFacts> factsOf(const traces::TraceInfo& info)
     if (info.schedule.empty()) return std::nullopt;
     PlanFacts facts;
     facts.pipeline.schedule = info.schedule;
-    facts.pipeline.ranks = info.ranks;
+    facts.replicas = traces::replicasOf(info);
+    facts.pipeline.ranks = info.ranks / facts.replicas;
     facts.pipeline.chunks = info.chunks;
     facts.pipeline.microbatches = info.microbatches;
     return facts;

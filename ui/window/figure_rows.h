@@ -20,6 +20,7 @@ namespace stagecraft::ui {
 struct PlanFacts {
     engine::PipelineSpec pipeline;
     std::optional<engine::ModelSpec> model; // nullopt: not known; empty: the plan has none
+    int replicas = 1;                       // of the pipeline, each on micro-batches of its own
 
     bool operator==(const PlanFacts&) const = default;
 };

@@ -102,6 +102,8 @@ TEST_F(FigureRowsTest, TellTheErrorOfThePrediction)
     EXPECT_EQ(find(rows, "Efficiency")->other, "97 %");
     EXPECT_EQ(find(rows, "Gradient check")->other, "bitwise");
     EXPECT_EQ(find(rows, "Throughput")->other, "200 /s"); // its own 6 micro-batches in 30 ms
+    input.otherFacts->replicas = 2;
+    EXPECT_EQ(find(figureRows(input), "Throughput")->other, "400 /s"); // of each replica
 }
 
 TEST_F(FigureRowsTest, CountTokensByTheModelOfTheTraceNotTheEditedPlan)
