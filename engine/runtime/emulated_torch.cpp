@@ -213,7 +213,9 @@ private:
         }
         for (std::size_t r = 0; r < ranks_.size(); ++r) {
             RankState& rank = ranks_[r];
-            collectivesOf(Rank{r}).push(actionEvent(step, nextOf(Rank{r}).work, {.begin = comesToNormAt(r), .end = end}));
+            RunEvent event = actionEvent(step, nextOf(Rank{r}).work, {.begin = comesToNormAt(r), .end = end, .ready = end});
+            event.value[RunEvent::kOfAll] = 1;
+            collectivesOf(Rank{r}).push(event);
             run_.recorder.ring(Rank{r}).push(memoryEvent(end, runOf(Rank{r}).pipeline.ledger(inReplica(Rank{r})).held()));
             if (sums_) sums_->occupy(Rank{r}, end);
             ++rank.next;

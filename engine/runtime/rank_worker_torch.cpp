@@ -197,6 +197,7 @@ private:
                 squares = *all;
             }
             if (own_ > Rank{0}) links_.norms.put(box(Direction::Backward, own_.value - 1), squares, run_.clock);
+            times.ready = run_.clock.now();
             run_.pipeline.clipGradients(own_, squares);
         } catch (...) {
             run_.control.fail(describeFailure(work, step, rank_, std::current_exception()));
@@ -204,7 +205,9 @@ private:
         }
         times.end = run_.clock.now();
         sampleMemory(times.end);
-        collectives().push(actionEvent(step, work, times));
+        RunEvent event = actionEvent(step, work, times);
+        event.value[RunEvent::kOfAll] = 1;
+        collectives().push(event);
         end_ = times.end;
         return true;
     }

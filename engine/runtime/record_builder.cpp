@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace stagecraft::runtime {
 
 using namespace traces;
@@ -43,6 +45,15 @@ void RecordBuilder::addAction(Rank rank, const RunEvent& event, std::vector<Reco
     RankLanes& lanes = ranks_[index(rank)];
     const SliceRef slice = addSlice(
         laneOf(rank, event, out), {.begin = event.begin, .end = event.end, .action = Action{event.work, {}}, .step = event.step}, out);
+    // collectives of replicas come apart from what they compute, in no known order
+    if (event.value[RunEvent::kOfAll] == 1 && ranks_.size() == static_cast<std::size_t>(schedule_.ranks)) meet(rank, event);
+    if (isCompute(event.work.kind) && event.depth == 0) {
+        lanes.computed = slice;
+        if (lanes.after) {
+            lanes.after->consumer = slice;
+            lanes.waiting.push_back(*std::exchange(lanes.after, std::nullopt));
+        }
+    }
     const std::optional<BoxAddress> taken = inputBox(event.work, schedule_.stages());
     if (taken && event.value[RunEvent::kReady] >= 0)
         lanes.waiting.push_back({{event.step, Product::Output, replicaOf(rank), *taken}, slice, event.value[RunEvent::kReady]});
@@ -72,7 +83,7 @@ void RecordBuilder::linkReplicas(Rank rank, const RunEvent& event, SliceRef slic
         break;
     case ActionKind::AllReduce:
     case ActionKind::ReduceGrad:
-        if (ready >= 0) {
+        if (ready >= 0 && event.value[RunEvent::kOfAll] == 0) {
             const Rank from{static_cast<std::int32_t>(event.value[RunEvent::kFrom])};
             BoxAddress made = stage;
             if (schedule_.twoDirections() && schedule_.rankOf(made.flow, made.receiver) != Rank{from.value % schedule_.ranks})
@@ -86,6 +97,22 @@ void RecordBuilder::linkReplicas(Rank rank, const RunEvent& event, SliceRef slic
         break;
     default: break;
     }
+}
+
+// The others have waited for the rank that comes last, which is known when all have come.
+void RecordBuilder::meet(Rank rank, const RunEvent& event)
+{
+    const Producer brought{event.step, Product::Meeting, 0, {}};
+    RankLanes& lanes = ranks_[index(rank)];
+    lanes.after = WaitingEdge{brought, {}, event.value[RunEvent::kReady]};
+    Meeting& meeting = meetings_[event.step];
+    if (meeting.ranks++ == 0 || event.begin > meeting.came) {
+        meeting.came = event.begin;
+        meeting.broughtBy = lanes.computed;
+    }
+    if (meeting.ranks < schedule_.ranks) return;
+    produced_.emplace(brought, meeting.broughtBy);
+    meetings_.erase(event.step);
 }
 
 // A slice on the sender's side, from the producer's end to the moment from which the other rank has the tensor.
@@ -129,7 +156,9 @@ void RecordBuilder::settle(std::deque<WaitingEdge>& waiting, std::vector<Record>
         const WaitingEdge& edge = waiting.front();
         const auto producer = produced_.find(edge.producer);
         if (producer == produced_.end()) return;
-        out.push_back(EdgeRecord{{EdgeKind::Data, producer->second, edge.consumer, edge.ready}});
+        // who came last to a meeting waited for nobody
+        const bool own = edge.producer.product == Product::Meeting && producer->second.lane == edge.consumer.lane;
+        if (!own) out.push_back(EdgeRecord{{EdgeKind::Data, producer->second, edge.consumer, edge.ready}});
         if (edge.producer.product == Product::Output) produced_.erase(producer); // an output has one consumer
         waiting.pop_front();
     }
@@ -145,6 +174,7 @@ void RecordBuilder::endStep(Step step, std::vector<Record>& out)
                 settle(*waiting, out);
             }
         }
+    std::erase_if(meetings_, [&](const auto& entry) { return entry.first <= step; });
     std::erase_if(produced_, [&](const auto& entry) { return entry.first.step <= step; });
 }
 

@@ -39,6 +39,7 @@ private:
         Output,    // of a replica: what lies in the box
         Gradients, // of a rank: its last of a stage, which the box names
         Sum,       // of a rank: the last of its sums of a stage's gradients
+        Meeting,   // of all ranks: what the last of them brought
     };
     struct Producer {
         traces::Step step{};
@@ -51,6 +52,12 @@ private:
         Producer producer;
         traces::SliceRef consumer{};
         TimeNs ready = 0;
+    };
+    // Of an all-reduce of all ranks: who came last so far, and with what.
+    struct Meeting {
+        int ranks = 0;
+        TimeNs came = 0;
+        traces::SliceRef broughtBy{};
     };
     struct TransferLane {
         traces::LaneId id{};
@@ -65,6 +72,8 @@ private:
         std::deque<WaitingEdge> waiting;
         std::deque<WaitingEdge> collectivesWaiting;
         std::optional<BytesByClass> memory;
+        traces::SliceRef computed{};     // last
+        std::optional<WaitingEdge> after; // a meeting: what it computes next has waited for that
     };
 
     void addAction(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
@@ -74,6 +83,7 @@ private:
     void linkReplicas(traces::Rank rank, const RunEvent& event, traces::SliceRef slice);
     [[nodiscard]] std::string nameOf(std::size_t rank) const;
     [[nodiscard]] int replicaOf(traces::Rank rank) const { return rank.value / schedule_.ranks; }
+    void meet(traces::Rank rank, const RunEvent& event);
     traces::LaneId addLane(traces::LaneInfo info, std::vector<traces::Record>& out);
     traces::SliceRef addSlice(traces::LaneId lane, const traces::Slice& slice, std::vector<traces::Record>& out);
     [[nodiscard]] traces::LaneId laneOf(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
@@ -81,6 +91,7 @@ private:
     const engine::Schedule& schedule_;
     std::vector<RankLanes> ranks_;
     std::vector<std::uint32_t> slices_; // per lane: how many so far
+    std::map<traces::Step, Meeting> meetings_; // to which not all have come
     std::map<Producer, traces::SliceRef> produced_; // outputs that nobody took yet, and gradients and sums of the steps that go on
 };
 

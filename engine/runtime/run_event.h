@@ -21,7 +21,8 @@ struct RunEvent {
     TimeNs end = 0;
     // Action: when its input was available and when its output was, -1 where there is none. Of replicas, all collectives of a stage make
     // the input of its OPTIMIZER, and what a collective needs was available when the last rank gave its own: which is kFrom; kLast is 1
-    // for the last to add to the gradients of its stage, and for the last collective that sums them.
+    // for the last to add to the gradients of its stage, and for the last collective that sums them. kOfAll is 1 for
+    // an ALL_REDUCE of all ranks, whose input is there when the last of them has come.
     // Memory: bytes by class.
     std::array<std::int64_t, traces::kMemoryClassCount> value{};
 
@@ -29,6 +30,7 @@ struct RunEvent {
     static constexpr std::size_t kAvailable = 1;
     static constexpr std::size_t kFrom = 2;
     static constexpr std::size_t kLast = 3;
+    static constexpr std::size_t kOfAll = 4;
 };
 
 struct ActionTimes {

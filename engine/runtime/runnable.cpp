@@ -149,6 +149,9 @@ Expected<void> checkCheckpoints(const RunSpec& run, const Schedule& schedule)
 {
     if (run.checkpoint.empty() && run.checkpointEvery > 0)
         return Error{fmt::format("run.checkpoint_every: every {} steps, but run.checkpoint names no folder; give one, or leave it out", run.checkpointEvery)};
+    if (run.mode == RunMode::Processes && !(run.checkpoint.empty() && run.resume.empty()))
+        return Error{"run.checkpoint and run.resume: in mode processes no process has the weights of all stages, which a checkpoint holds; leave them "
+                     "out, or take mode threads or emulated"};
     if (!run.checkpoint.empty() && schedule.inference())
         return Error{fmt::format("run.checkpoint: schedule {} trains nothing, so there is nothing to keep; leave it out", schedule.name)};
     return {};

@@ -139,6 +139,16 @@ TEST(Clipping, IsACollectiveOfAllRanksOnTheTimeline)
             }
             EXPECT_EQ(step, 4U);
         }
+        // every step, three of the four waited for the one that came last
+        int waits = 0;
+        for (std::size_t lane = 0; lane < outcome.trace.laneCount(); ++lane)
+            for (const traces::Edge& edge : outcome.trace.edgesOfLane(traces::LaneId{lane})) {
+                if (outcome.trace.lane(edge.to.lane).action(edge.to.index).kind() != traces::ActionKind::Optimizer) continue;
+                EXPECT_NE(outcome.trace.lane(edge.from.lane).info().rank, outcome.trace.lane(edge.to.lane).info().rank);
+                EXPECT_LE(edge.ready, outcome.trace.slice(edge.to).begin);
+                ++waits;
+            }
+        EXPECT_EQ(waits, 3 * 4);
     }
 }
 

@@ -122,6 +122,39 @@ TEST_F(RecordBuilderTest, StagesOfOneRankHandOverWithoutATransfer)
     EXPECT_THAT(edges(), testing::ElementsAre("0F0>1F0@10"));
 }
 
+// All ranks meet in an all-reduce; those that came earlier waited for the last one.
+TEST_F(RecordBuilderTest, LinksWhatComesBehindAMeetingWithTheRankThatCameLast)
+{
+    start(3, 1);
+    for (const int step : {0, 1}) {
+        const TimeNs base = step * 1000;
+        for (const int rank : {0, 1, 2}) {
+            const Stage stage{rank};
+            const TimeNs came = base + 100 - rank * 10; // rank 0 last
+            add(rank, act(backward(stage, MicroBatch{1}), {.begin = base + 50, .end = came}, step));
+            RunEvent norm = act(makeAction(ActionKind::AllReduce, stage), {.begin = came, .end = base + 105, .ready = base + 103}, step);
+            norm.value[RunEvent::kOfAll] = 1;
+            add(rank, norm);
+            add(rank, act(makeAction(ActionKind::Optimizer, stage), {.begin = base + 105, .end = base + 110}, step));
+        }
+        endStep(step);
+    }
+    EXPECT_EQ(edges(), (std::vector<std::string>{"0B1>1OPTIMIZER@103", "0B1>1OPTIMIZER@1103", "0B1>2OPTIMIZER@103", "0B1>2OPTIMIZER@1103"}));
+}
+
+// Of two copies of the weights, whose sum two ranks make, nothing is said of all.
+TEST_F(RecordBuilderTest, TakesASumOfTwoRanksForNoMeetingOfAll)
+{
+    start(2, 1);
+    for (const int rank : {0, 1}) {
+        add(rank, act(backward(Stage{rank}, MicroBatch{1}), {.begin = 0, .end = 10}));
+        add(rank, act(makeAction(ActionKind::AllReduce, Stage{rank}), {.begin = 10, .end = 20}));
+        add(rank, act(makeAction(ActionKind::Optimizer, Stage{rank}), {.begin = 20, .end = 30}));
+    }
+    endStep(0);
+    EXPECT_TRUE(edges().empty());
+}
+
 TEST_F(RecordBuilderTest, LeavesOutMemoryThatDidNotChange)
 {
     start(1, 1);
