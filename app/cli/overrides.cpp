@@ -3,6 +3,7 @@
 
 #include "app/cli/machine_overrides.h"
 
+#include "engine/plan/partition_rules.h"
 #include "engine/plan/plan_words.h"
 #include "engine/schedule/schedule.h"
 #include "traces/base/parse_list.h"
@@ -46,28 +47,35 @@ Expected<void> applySchedule(Plan& plan, const Overrides& given)
     return {};
 }
 
-// Layers per stage. Costs that were measured are those of another partition, unless it is the one in use.
-Expected<void> applyPartition(Plan& plan, const Overrides& given)
+// Layers per stage, a rule for them, or a layout. `before` has the costs that were measured before the shape was changed.
+Expected<void> applyPartition(Plan& plan, const Plan& before, const Overrides& given)
 {
     if (!given.partition) return {};
+    const std::string& text = *given.partition;
     if (plan.model.empty())
-        return Error{fmt::format("--partition {}: the plan has no model whose layers could be given out; leave it out, or take a plan with one", *given.partition)};
+        return Error{fmt::format("--partition {}: the plan has no model whose layers could be given out; leave it out, or take a plan with one", text)};
+    const bool byTime = engine::partitionRuleOf(text) == engine::PartitionRule::Time;
+    if (text.find_first_of("+-0123456789") != text.find_first_not_of(' ')) { // not a list
+        Expected<Plan> partitioned = byTime ? engine::partitionedByTime(before, plan) : engine::withPartition(plan, text);
+        if (!partitioned.ok()) return partitioned.error().in("--partition " + text);
+        plan = std::move(partitioned).value();
+        if (const auto used = engine::partitionOf(plan); !used.ok()) return used.error().in("--partition " + text);
+        return {};
+    }
     const auto layers = static_cast<long long>(plan.model.layers.size());
-    const auto taken = traces::parseList<int>(*given.partition, [layers](std::string_view cell) -> Expected<int> {
+    const auto taken = traces::parseList<int>(text, [layers](std::string_view cell) -> Expected<int> {
         const Expected<long long> count = parseWhole("--partition", traces::trimmed(cell), 1, layers);
         return count.ok() ? Expected<int>(static_cast<int>(count.value())) : count.error();
     });
     if (!taken.ok()) return taken.error();
     const engine::Partition& partition = taken.value();
     if (static_cast<int>(partition.size()) != plan.stages())
-        return Error{fmt::format("--partition {}: it has {}, and {} with {} make {}; give one per stage", *given.partition,
+        return Error{fmt::format("--partition {}: it has {}, but {} with {} make {}; give one per stage", text,
                                  traces::counted(partition.size(), "entry"), traces::counted(plan.pipeline.ranks, "rank"),
                                  traces::counted(plan.pipeline.chunks, "chunk"), traces::counted(plan.stages(), "stage"))};
     if (const long long sum = std::accumulate(partition.begin(), partition.end(), 0LL); sum != layers)
-        return Error{fmt::format("--partition {}: it gives out {}, the model has {}", *given.partition, traces::counted(sum, "layer"), layers)};
-    if (const Expected<engine::Partition> used = engine::partitionOf(plan); used.ok() && used.value() == partition) return {};
-    plan = engine::withoutPartition(std::move(plan));
-    plan.partition = partition;
+        return Error{fmt::format("--partition {}: it gives out {}, the model has {}", text, traces::counted(sum, "layer"), layers)};
+    plan = engine::withLayers(std::move(plan), partition);
     return {};
 }
 
@@ -100,6 +108,7 @@ Expected<void> applyShape(Plan& plan, const Overrides& given)
         return Error{fmt::format("--ranks {} with --chunks {} makes {} stages; at most {} are possible", ranks, chunks,
                                  ranks * chunks, engine::kMaxStages)};
     }
+    const Plan before = plan;
     if (given.ranks || given.chunks) {
         plan = engine::withShape(std::move(plan), static_cast<int>(ranks), static_cast<int>(chunks));
         // whoever names a number, be it the plan's own, asks for a new partition
@@ -107,7 +116,7 @@ Expected<void> applyShape(Plan& plan, const Overrides& given)
     }
     plan.pipeline.microbatches = static_cast<int>(microbatches);
     plan.pipeline.slices = static_cast<int>(slices);
-    return applyPartition(plan, given);
+    return applyPartition(plan, before, given);
 }
 
 // --backward against --input-grad and --weight-grad, which split it.
@@ -305,7 +314,9 @@ void addOverrides(CLI::App& verb, Overrides& given)
     option("--schedule", given.schedule, "NAME|FILE", "A schedule's name (list schedules), or a file in its text form");
     option("--ranks", given.ranks, "P", "Number of ranks; the plan's model is partitioned anew");
     option("--chunks", given.chunks, "V", "Stages per rank; list schedules tells how many each takes");
-    option("--partition", given.partition, "N,N,...", "Layers of each stage; balanced by FLOPs unless the plan or this says otherwise");
+    option("--partition", given.partition, "N,N,...|RULE|LAYOUT",
+           "Layers of each stage; or what the stages are to share evenly: flops (the default), uniform (numbers of layers), parameters, time (as "
+           "measured) or memory; or a layout as Megatron-LM has it, such as 'Et*3|(tt|)*3,L'");
     option("--microbatches", given.microbatches, "M", "Micro-batches per step; their size stays");
     option("--slices", given.slices, "K", "Slices of each sequence; seq1f1b takes any number, the others 1");
     option("--slicing", given.slicing, "equal|balanced", "Slices of one length, or of one time where attention grows with the position");

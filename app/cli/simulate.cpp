@@ -71,12 +71,14 @@ int simulate(const Options& options)
         json = figuresJson(trace.value(), index, figures);
         if (asynchronous) addVersions(json["per_rank"], schedule.value());
         json["links"] = linksJson(links, figures.makespan);
+        if (!plan.value().model.empty()) json["partition"] = partitionJson(plan.value());
         if (steps > 1) addSteps(json, trace.value(), all);
     } else {
         text = fmt::format("{}; simulated, costs {}\n\n{}", shapeText(trace.value().info), costs.value().origin,
                            figuresText(trace.value(), index, figures));
         if (asynchronous) text += "\n" + versionsText(schedule.value());
         if (!links.empty()) text += "\n" + linksText(links, figures.makespan);
+        if (!plan.value().model.empty()) text += "\n" + partitionText(plan.value());
         if (steps > 1) text += "\n" + stepsText(all);
     }
     if (options.waterfall) {

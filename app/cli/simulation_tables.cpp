@@ -2,11 +2,14 @@
 #include "app/cli/simulation_tables.h"
 
 #include "app/cli/table.h"
+#include "engine/model/layout.h"
+#include "engine/plan/partition_rules.h"
 #include "engine/schedule/weight_versions.h"
 #include "traces/analysis/steady_state.h"
 #include "traces/base/text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 
@@ -77,6 +80,21 @@ std::string versionsText(const engine::Schedule& schedule)
     return fmt::format("asynchronous, an update of the weights after every {}:\n{}",
                        schedule.microbatchesPerUpdate == 1 ? "micro-batch" : traces::counted(schedule.microbatchesPerUpdate, "micro-batch"),
                        table.text());
+}
+
+Json partitionJson(const engine::Plan& plan)
+{
+    const engine::Partition partition = engine::partitionOf(plan).value();
+    return {{"layers", partition},
+            {"rule", plan.partition.empty() ? Json(engine::partitionRuleText(plan.partitionRule)) : Json()},
+            {"layout", engine::layoutOf(plan.model, partition)}};
+}
+
+std::string partitionText(const engine::Plan& plan)
+{
+    const engine::Partition partition = engine::partitionOf(plan).value();
+    const std::string rule = plan.partition.empty() ? fmt::format(" (by {})", engine::partitionRuleText(plan.partitionRule)) : "";
+    return fmt::format("layers of each stage  {}{}\nlayout                {}\n", fmt::join(partition, ", "), rule, engine::layoutOf(plan.model, partition));
 }
 
 } // namespace stagecraft::cli

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/explain/what_if.h"
 
-#include "engine/explain/refit.h"
+#include "engine/plan/refit.h"
 #include "engine/explain/waterfall.h"
 #include "engine/simulate/simulate.h"
 #include "traces/base/text.h"

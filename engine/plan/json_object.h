@@ -139,6 +139,8 @@ public:
         if (error_.empty()) error_ = where + ": " + what;
     }
 
+    [[nodiscard]] bool sound() const { return error_.empty(); } // so far
+
     [[nodiscard]] std::string pathOf(std::string_view key) const
     {
         return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/plan/plan.h"
 
+#include "engine/plan/partition_rules.h"
 #include "engine/plan/plan_words.h"
 #include "engine/schedule/offload.h"
 #include "engine/schedule/shard.h"
@@ -210,13 +211,7 @@ Expected<Partition> partitionOf(const Plan& plan)
 {
     const int stages = plan.stages();
     const auto layers = static_cast<int>(plan.model.layers.size());
-    if (plan.partition.empty()) {
-        std::vector<double> weight;
-        for (const LayerCounts& layer : layerCounts(plan.model)) weight.push_back(layer.forwardFlops + layer.backwardFlops);
-        Expected<Partition> balanced = balancedPartition(weight, stages);
-        if (!balanced.ok()) return balanced.error().in("partition");
-        return balanced;
-    }
+    if (plan.partition.empty()) return partitionByRule(plan);
     if (static_cast<int>(plan.partition.size()) != stages)
         return Error{fmt::format("partition: it has {}, but {} with {} make {}; give one entry per "
                                  "stage, or leave it out for a balanced one",
@@ -236,7 +231,7 @@ Expected<void> checkPlan(const Plan& plan)
     if (!plan.model.empty()) {
         if (Expected<void> model = checkModel(plan.model); !model.ok()) return model.error().in("model");
         if (Expected<Partition> partition = partitionOf(plan); !partition.ok()) return partition.error();
-    } else if (!plan.partition.empty()) {
+    } else if (!plan.partition.empty() || plan.partitionRule != PartitionRule::Flops) {
         return Error{"partition: there is no model to partition; leave it out, or add a model"};
     }
     if (ScheduleVerdict schedule = judgeSchedule(plan); !schedule.possible.ok()) return schedule.possible;

@@ -124,7 +124,7 @@ Expected<Schedule> scheduleOf(const Plan& plan, const std::stop_token& stop = {}
 // Plans reckon with the same number of stages on every rank; an error says which ranks differ.
 Expected<void> checkEvenStages(const Schedule& schedule);
 
-// The partition in use: the plan's own, or balanced by FLOPs. Error where it does not fit model or stages.
+// The partition in use: the plan's own, or the one by its rule (partition_rules.h). Error where it does not fit model or stages.
 Expected<Partition> partitionOf(const Plan& plan);
 
 // The cost table in use, one entry per stage.

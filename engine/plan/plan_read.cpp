@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/plan/costs_json.h"
 #include "engine/plan/machine_json.h"
+#include "engine/plan/partition_rules.h"
 #include "engine/plan/plan_json.h"
 #include "engine/plan/plan_object.h"
 #include "engine/plan/plan_words.h"
@@ -201,6 +202,33 @@ Expected<void> readRun(const Json& json, RunSpec& run)
     return object.finish();
 }
 
+// After all that a rule goes by.
+void readPartition(JsonObject& object, Plan& plan)
+{
+    const Json* partition = object.find("partition");
+    if (partition == nullptr) return;
+    if (partition->is_string()) {
+        // measured costs are of this partition; those that `time` goes by are of the one by FLOPs
+        Expected<PartitionChoice> choice = partitionChoice(plan.model, partition->get_ref<const std::string&>());
+        if (!choice.ok()) return object.fail("partition", choice.error().message);
+        if (auto* layers = std::get_if<Partition>(&choice.value())) plan.partition = std::move(*layers);
+        else plan.partitionRule = std::get<PartitionRule>(choice.value());
+        if (plan.partitionRule != PartitionRule::Time) return;
+        plan.partitionRule = PartitionRule::Flops;
+        Expected<Plan> timed = partitionedByTime(plan, plan);
+        if (!timed.ok()) return object.fail("partition", timed.error().message);
+        plan = std::move(timed).value();
+        return;
+    }
+    if (!partition->is_array()) return object.fail("partition", "must be a list [ ... ], a rule or a layout, not " + JsonObject::shown(*partition));
+    object.array("partition", [&](const Json& count, const std::string& path) -> Expected<void> {
+        if (!count.is_number_integer() || count < 1 || count > kMostSize)
+            return Error{fmt::format("{}: {} is not allowed; a whole number from 1 to {}", path, JsonObject::shown(count), kMostSize)};
+        plan.partition.push_back(count.get<int>());
+        return {};
+    });
+}
+
 } // namespace
 
 traces::Expected<void> readStageCosts(const Json& json, const std::string& path, StageCosts& out)
@@ -234,16 +262,11 @@ Expected<Plan> readPlanObject(const Json& json)
     object.text("name", plan.name);
     object.text("description", plan.description);
     if (const Json* model = object.find("model")) object.take(readModel(*model, plan.model));
-    object.array("partition", [&](const Json& count, const std::string& path) -> Expected<void> {
-        if (!count.is_number_integer() || count < 1 || count > kMostSize)
-            return Error{fmt::format("{}: {} is not allowed; a whole number from 1 to {}", path, JsonObject::shown(count), kMostSize)};
-        plan.partition.push_back(count.get<int>());
-        return {};
-    });
     if (const Json* pipeline = object.find("pipeline")) object.take(readPipeline(*pipeline, plan.pipeline));
     if (const Json* costs = object.find("costs")) object.take(readCosts(*costs, plan.costs));
     if (const Json* machine = object.find("machine")) object.take(readMachine(*machine, plan.machine));
     if (const Json* run = object.find("run")) object.take(readRun(*run, plan.run));
+    if (object.sound()) readPartition(object, plan);
     if (Expected<void> read = object.finish(); !read.ok()) return read.error();
     if (Expected<void> sound = checkPlan(plan); !sound.ok()) return sound.error();
     return plan;

@@ -18,6 +18,11 @@ inline constexpr std::array<Word<Activation>, 3> kActivationWords{
     {{"none", Activation::None}, {"relu", Activation::Relu}, {"gelu", Activation::Gelu}}};
 inline constexpr std::array<Word<Loss>, 2> kLossWords{
     {{"mse", Loss::MeanSquaredError}, {"cross_entropy", Loss::CrossEntropy}}};
+inline constexpr std::array<Word<PartitionRule>, 5> kPartitionWords{{{"flops", PartitionRule::Flops},
+                                                                     {"uniform", PartitionRule::Uniform},
+                                                                     {"parameters", PartitionRule::Parameters},
+                                                                     {"time", PartitionRule::Time},
+                                                                     {"memory", PartitionRule::Memory}}};
 inline constexpr std::array<Word<Sharding>, 4> kShardingWords{
     {{shardingName(Sharding::None), Sharding::None},
      {shardingName(Sharding::Zero1), Sharding::Zero1},

@@ -133,6 +133,7 @@ std::string writePlan(const Plan& plan)
     if (!plan.description.empty()) json["description"] = plan.description;
     if (!plan.model.empty()) json["model"] = modelJson(plan.model);
     if (!plan.partition.empty()) json["partition"] = plan.partition;
+    else if (plan.partitionRule != PartitionRule::Flops) json["partition"] = wordOf(kPartitionWords, plan.partitionRule);
     OrderedJson pipeline{{"schedule", plan.pipeline.schedule},
                          {"ranks", plan.pipeline.ranks},
                          {"chunks", plan.pipeline.chunks},

@@ -347,6 +347,20 @@ TEST(Simulate, GivesOutTheLayersOfAModelAsAsked)
     expectRefusal({"simulate", "gpt-small", "--partition", "10,0"}, 2, "--partition");
 }
 
+TEST(Simulate, PartitionsByARuleOrALayoutAndTellsBoth)
+{
+    const auto of = [](const char* partition) { return jsonOf({"simulate", "gpt-small", "--ranks", "4", "--partition", partition, "--json"})["partition"]; };
+    EXPECT_EQ(of("uniform"), Json::parse(R"({"layers":[2,2,3,3],"rule":"uniform","layout":"Et|tt|t*3|ttL"})"));
+    EXPECT_EQ(of("Et*3|(tt|)*2,tL"), Json::parse(R"({"layers":[4,2,2,2],"rule":null,"layout":"Et*3|(tt|)*2,tL"})"));
+    // the first stage of 1F1B has four micro-batches in flight, the last one
+    const Json memory = of("memory")["layers"];
+    EXPECT_LT(memory.front(), memory.back());
+    expectRefusal({"simulate", "gpt-small", "--partition", "Ett|t*6L|"}, 2, "leaves stage 2 empty");
+    expectRefusal({"simulate", "gpt-small", "--partition", "Ett|t*6,L|"}, 2, "--partition Ett|t*6,L|");
+    expectRefusal({"simulate", "gpt-small", "--partition", "evenly"}, 2, "flops, uniform, parameters, time, memory");
+    expectRefusal({"simulate", "gpt-small", "--partition", "time"}, 2, "measured costs, and the plan has none");
+}
+
 } // namespace
 
 } // namespace stagecraft::cli::test

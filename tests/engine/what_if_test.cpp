@@ -4,7 +4,7 @@
 #include "unit_costs.h"
 
 #include "engine/explain/family_shape.h"
-#include "engine/explain/refit.h"
+#include "engine/plan/refit.h"
 #include "engine/explain/what_if.h"
 #include "engine/plan/plan_json.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/window/run_controller.h"
 
+#include "engine/plan/partition_rules.h"
 #include "engine/plan/plan_json.h"
 #include "traces/store/record.h"
 #include "ui/bridge/text.h"
@@ -166,6 +167,7 @@ Expected<engine::Plan> withMeasuredCosts(engine::Plan plan, const engine::Plan& 
     if (difference.empty() && static_cast<int>(result.measuredCosts.size()) != plan.stages())
         difference = fmt::format("the run measured {}, the plan has {}", traces::counted(result.measuredCosts.size(), "stage"), plan.stages());
     if (!difference.empty()) return Error{difference + "; run the plan as it is now first"};
+    engine::keepPartition(plan);
     plan.costs.source = engine::CostSource::Measured;
     plan.costs.measured = result.measuredCosts;
     plan.costs.measuredFrom = fromQt(from);

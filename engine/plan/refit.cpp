@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/explain/refit.h"
+#include "engine/plan/refit.h"
 
 #include "engine/model/tied.h"
 #include "traces/base/text.h"
