@@ -39,11 +39,13 @@ struct LinearIntoGradient : torch::autograd::Function<LinearIntoGradient> {
     }
 };
 
+bool isNarrow(const Tensor& weight) { return weight.size(0) < kNarrow || weight.size(1) < kNarrow; }
+
 } // namespace
 
 Tensor weightGradient(Tensor& weight, const Tensor& outputGradient, const Tensor& input)
 {
-    if (input.size(0) > kFewRows) return outputGradient.t().mm(input);
+    if (input.size(0) > kFewRows || isNarrow(weight)) return outputGradient.t().mm(input);
     if (Tensor& gradient = weight.mutable_grad(); gradient.defined()) {
         gradient.addmm_(outputGradient.t(), input);
         return {};
@@ -57,7 +59,7 @@ Tensor weightGradient(Tensor& weight, const Tensor& outputGradient, const Tensor
 
 Tensor linearIntoGradient(const Tensor& x, const Tensor& weight, const Tensor& bias)
 {
-    if (x.numel() > kFewRows * x.size(-1)) return at::linear(x, weight, bias);
+    if (x.numel() > kFewRows * x.size(-1) || isNarrow(weight)) return at::linear(x, weight, bias);
     return LinearIntoGradient::apply(x, weight, bias);
 }
 

@@ -11,8 +11,10 @@
 namespace stagecraft::runtime {
 
 // Up to so many rows (of all leading dimensions together) the gradient is accumulated in place; the sums are the same to
-// the bit: each element's product is complete in a register before it is added.
+// the bit: each element's product is complete in a register before it is added. Kernels for narrow matrices add each part of it to the
+// sum by itself (seen with up to 11 columns or 3 rows); such a weight's traffic is nothing to save, so it goes autograd's way too.
 inline constexpr std::int64_t kFewRows = 64;
+inline constexpr std::int64_t kNarrow = 32;
 
 // Of a linear layer: added into .grad where that is there and the rows are few, and then undefined; else to be added by the caller.
 // Both as matrices, rows by values.

@@ -174,24 +174,28 @@ TEST_F(TensorsTest, ABlockLooksOnlyBack)
     EXPECT_FALSE(at::equal(before.select(1, 5), after.select(1, 5)));
 }
 
+// Narrow weights among them, for which the kernels add up in another order.
 TEST_F(TensorsTest, GradientsAddedInPlaceAreAutogradsToTheBit)
 {
-    for (const int rows : {1, 8, static_cast<int>(kFewRows), static_cast<int>(kFewRows) + 1}) {
-        const at::Tensor weight = at::randn({48, 96}).requires_grad_();
-        const at::Tensor bias = at::randn({48}).requires_grad_();
+    const auto expectSame = [](int rows, int in, int out) {
+        SCOPED_TRACE(std::to_string(rows) + " rows, " + std::to_string(in) + " to " + std::to_string(out));
+        const at::Tensor weight = at::randn({out, in}).requires_grad_();
+        const at::Tensor bias = at::randn({out}).requires_grad_();
         const at::Tensor plainWeight = weight.detach().clone().requires_grad_();
         const at::Tensor plainBias = bias.detach().clone().requires_grad_();
         for (int i = 0; i < 3; ++i) { // accumulates
-            const at::Tensor x = at::randn({rows, 96}).requires_grad_();
+            const at::Tensor x = at::randn({rows, in}).requires_grad_();
             const at::Tensor plainX = x.detach().clone().requires_grad_();
-            const at::Tensor dy = at::randn({rows, 48});
+            const at::Tensor dy = at::randn({rows, out});
             linearIntoGradient(x, weight, bias).backward(dy);
             at::linear(plainX, plainWeight, plainBias).backward(dy);
-            EXPECT_TRUE(at::equal(x.grad(), plainX.grad())) << rows;
+            EXPECT_TRUE(at::equal(x.grad(), plainX.grad()));
         }
-        EXPECT_TRUE(at::equal(weight.grad(), plainWeight.grad())) << rows;
-        EXPECT_TRUE(at::equal(bias.grad(), plainBias.grad())) << rows;
-    }
+        EXPECT_TRUE(at::equal(weight.grad(), plainWeight.grad()));
+        EXPECT_TRUE(at::equal(bias.grad(), plainBias.grad()));
+    };
+    for (const int rows : {1, 8, static_cast<int>(kFewRows), static_cast<int>(kFewRows) + 1})
+        for (const auto& [in, out] : {std::pair{96, 48}, {8, 8}, {6, 100}, {100, 2}, {31, 33}, {32, 32}, {1, 1}}) expectSame(rows, in, out);
 }
 
 // B, and I with W behind it, are both autograd's gradients to the bit; between I and W nothing is in .grad.
@@ -200,7 +204,7 @@ TEST_F(TensorsTest, DeferredGradientsAreAutogradsToTheBit)
     const auto backward = [](const at::Tensor& y, const at::Tensor& dy) {
         torch::autograd::Engine::get_default_engine().execute({torch::autograd::impl::gradient_edge(y)}, {dy}, false, false, true);
     };
-    const Layer layers[] = {Linear{96, 48, Activation::Gelu}, TransformerBlock{32, 2, 64}, Embedding{50, 16, 32}, Head{32, 50}};
+    const Layer layers[] = {Linear{96, 48, Activation::Gelu}, Linear{96, 3}, TransformerBlock{32, 2, 64}, Embedding{50, 16, 32}, Head{32, 50}};
     for (const Layer& layer : layers)
         for (const int rows : {1, 8, 80}) {
             SCOPED_TRACE(layerName(layer) + ", " + std::to_string(rows) + " rows");
