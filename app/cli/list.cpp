@@ -5,8 +5,10 @@
 #include "engine/plan/plan_json.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
+#include <string_view>
 
 namespace stagecraft::cli {
 
@@ -54,6 +56,13 @@ int listSchedules(bool asJson)
     return print(asJson ? jsonText(json) : table.text(terminalWidth()));
 }
 
+std::vector<std::string_view> layerNames()
+{
+    std::vector<std::string_view> names;
+    for (const engine::LayerType& type : engine::layerTypes()) names.push_back(type.name);
+    return names;
+}
+
 int listModels(bool asJson)
 {
     const auto plans = presets();
@@ -76,6 +85,18 @@ int listModels(bool asJson)
                         {"layers", layers},
                         {"parameters", parameters},
                         {"microbatch_rows", plan.model.microbatchRows}});
+    }
+    if (asJson) return print(jsonText(json));
+    return print(table.text(terminalWidth()) + fmt::format("\nLayers of a model: {}. stagecraft-cli list layers tells what each takes.\n", fmt::join(layerNames(), ", ")));
+}
+
+int listLayers(bool asJson)
+{
+    Json json = Json::array();
+    Table table({{"layer"}, {"keys, in brackets those with a default"}, {"what it is"}});
+    for (const engine::LayerType& type : engine::layerTypes()) {
+        json.push_back({{"name", type.name}, {"keys", type.keys}, {"about", type.about}});
+        table.add({std::string(type.name), std::string(type.keys), std::string(type.about)});
     }
     return print(asJson ? jsonText(json) : table.text(terminalWidth()));
 }
@@ -112,8 +133,9 @@ int list(const Options& options)
 {
     if (options.what == "schedules") return listSchedules(options.json);
     if (options.what == "models") return listModels(options.json);
+    if (options.what == "layers") return listLayers(options.json);
     if (options.what == "plans") return listPlans(options.json);
-    return wrongUse(Error{fmt::format("list {}: not known; schedules, models or plans", options.what)});
+    return wrongUse(Error{fmt::format("list {}: not known; schedules, models, layers or plans", options.what)});
 }
 
 } // namespace
@@ -122,7 +144,7 @@ void addList(CLI::App& program, Work& work)
 {
     CLI::App& verb = addVerb(program, "list", "List what there is to choose from", "stagecraft-cli list schedules");
     const auto options = std::make_shared<Options>();
-    verb.add_option("WHAT", options->what, "schedules, models (of the preset plans) or plans (the presets)")->required();
+    verb.add_option("WHAT", options->what, "schedules, models (of the preset plans), layers (that a model is made of) or plans (the presets)")->required();
     addJsonFlag(verb, options->json);
     verb.callback([options, &work] { work = [options] { return list(*options); }; });
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Parameters, FLOPs and bytes of each layer.
 #include "engine/model/model.h"
-
+#include "engine/model/overloaded.h"
 #include "engine/model/tied.h"
 
-#include "traces/base/text.h"
 #include "traces/store/bounds.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <numeric>
 
 namespace stagecraft::engine {
 namespace {
@@ -17,189 +17,185 @@ constexpr double kFloatBytes = 4;
 constexpr double kTokenBytes = 8; // int64
 constexpr auto kMostBytes = static_cast<double>(traces::kMostBytes);
 
-template <class... Visitors>
-struct Overloaded : Visitors... {
-    using Visitors::operator()...;
-};
-
-
 // What is beyond a number of bytes is refused by checkModel().
 Bytes toBytes(double bytes) { return static_cast<Bytes>(std::min(bytes, kMostBytes)); }
 
-// Widths that a layer takes and gives.
-int widthIn(const Layer& layer)
+std::int64_t linearParameters(std::int64_t in, std::int64_t out) { return in * out + out; }
+
+double valuesOf(const RowShape& row)
 {
-    return std::visit(Overloaded{[](const Linear& l) { return l.in; }, [](const Embedding&) { return 0; },
-                                 [](const TransformerBlock& b) { return b.dim; }, [](const Head& h) { return h.dim; }},
-                      layer);
+    return std::accumulate(row.begin(), row.end(), 1.0, [](double product, std::int64_t extent) { return product * static_cast<double>(extent); });
 }
 
-int widthOut(const Layer& layer)
-{
-    return std::visit(Overloaded{[](const Linear& l) { return l.out; }, [](const Embedding& e) { return e.dim; },
-                                 [](const TransformerBlock& b) { return b.dim; },
-                                 [](const Head& h) { return h.vocabulary; }},
-                      layer);
-}
+// Pixels of an image, of one channel.
+double pixelsOf(const RowShape& row) { return static_cast<double>(row[1]) * static_cast<double>(row[2]); }
 
-Error atLayer(std::size_t i, const Layer& layer, const std::string& what)
-{
-    return Error{fmt::format("layer {} ({}): {}", i, layerName(layer), what)};
-}
+// One layer with what goes in and out, for so many rows.
+class Count {
+public:
+    Count(double rows, const RowShape& in, const RowShape& out) : rows_(rows), in_(in), out_(out) {}
 
-Expected<void> checkSizes(std::size_t i, const Layer& layer)
-{
-    const auto positive = [&](std::string_view name, int value) -> Expected<void> {
-        if (value >= 1 && value <= 1 << 20) return {};
-        return atLayer(i, layer, fmt::format("{} is {}; 1 to {} is allowed", name, value, 1 << 20));
-    };
-    const auto all = [&](std::initializer_list<std::pair<std::string_view, int>> sizes) -> Expected<void> {
-        for (const auto& [name, value] : sizes)
-            if (Expected<void> ok = positive(name, value); !ok.ok()) return ok;
-        return {};
-    };
-    return std::visit(
-        Overloaded{[&](const Linear& l) { return all({{"in", l.in}, {"out", l.out}}); },
-                   [&](const Embedding& e) {
-                       return all({{"vocabulary", e.vocabulary}, {"sequence", e.sequence}, {"dim", e.dim}});
-                   },
-                   [&](const TransformerBlock& b) -> Expected<void> {
-                       if (Expected<void> ok = all({{"dim", b.dim}, {"heads", b.heads}, {"ffn", b.ffn}}); !ok.ok()) return ok;
-                       if (b.dim % b.heads == 0) return {};
-                       return atLayer(i, layer, fmt::format("dim {} is no multiple of heads {}", b.dim, b.heads));
-                   },
-                   [&](const Head& h) { return all({{"dim", h.dim}, {"vocabulary", h.vocabulary}}); }},
-        layer);
-}
+    LayerCounts operator()(const Linear& l) const
+    {
+        const double at = rows_ * positions(in_);
+        const double in = l.in;
+        const double out = l.out;
+        // a ReLU keeps its result, which is the next layer's input; a GELU keeps its own input as well
+        const double kept = in + (l.activation == Activation::Gelu ? out : 0);
+        return {.parameters = linearParameters(l.in, l.out),
+                .forwardFlops = 2 * at * in * out,
+                .activationBytes = toBytes(kFloatBytes * at * kept),
+                .wgradBytes = toBytes(kFloatBytes * at * (in + out))};
+    }
+
+    LayerCounts operator()(const Embedding& e) const
+    {
+        const double at = rows_ * e.sequence;
+        const bool table = e.positions == Positions::Learned;
+        return {.parameters = (static_cast<std::int64_t>(e.vocabulary) + (table ? e.sequence : 0)) * e.dim,
+                .forwardFlops = table ? at * e.dim : 0, // the one addition
+                .activationBytes = toBytes(kTokenBytes * (at + (table ? e.sequence : 0))),
+                .wgradBytes = toBytes((kTokenBytes + kFloatBytes * e.dim) * at)};
+    }
+
+    LayerCounts operator()(const TransformerBlock& b) const
+    {
+        const double at = rows_ * positions(in_);
+        const double d = b.dim;
+        const double k = b.keyWidth();
+        const double f = b.ffn;
+        const double wide = b.wideWidth();
+        LayerCounts c;
+        c.parameters = 4LL * b.dim + linearParameters(b.dim, b.dim + 2LL * b.keyWidth()) + linearParameters(b.dim, b.dim) +
+                       linearParameters(b.dim, b.wideWidth()) + linearParameters(b.ffn, b.dim);
+        // queries, keys and values, the projection, the wide layer; and the two products of attention (dense, as Megatron-LM counts)
+        c.attentionFlops = 4 * at * positions(in_) * d;
+        c.forwardFlops = 2 * at * (d * (d + 2 * k) + d * d + d * wide + f * d) + c.attentionFlops;
+        // both norms' input and result, attention's result (laid out as the projection takes it), and the wide layer before and after
+        // GELU, or gate, up, silu(gate) and their product
+        c.activationBytes = toBytes(kFloatBytes * at * (5 * d + attentionInput(b) + (b.feedForward == FeedForward::SwiGlu ? 4 * f : 2 * f)));
+        // into qkv, projection, up and down: 3 d + f; out of them: d + 2 k, d, wide and d
+        c.wgradBytes = toBytes(kFloatBytes * at * (6 * d + 2 * k + f + wide));
+        return c;
+    }
+
+    LayerCounts operator()(const Head& h) const
+    {
+        const double at = rows_ * positions(in_);
+        const double d = h.dim;
+        const double vocabulary = h.vocabulary;
+        return {.parameters = 2LL * h.dim + linearParameters(h.dim, h.vocabulary),
+                .forwardFlops = 2 * at * d * vocabulary,
+                .activationBytes = toBytes(kFloatBytes * at * (2 * d + vocabulary)),
+                .wgradBytes = toBytes(kFloatBytes * at * (d + vocabulary))};
+    }
+
+    // The convolution keeps its input and the norm its own; the ReLU keeps its result, which is the next layer's input. A late weight
+    // gradient of a norm needs its input and the gradient of its result, as that of a convolution does.
+    LayerCounts operator()(const Convolution& c) const
+    {
+        const double in = valuesOf(in_);
+        const double out = valuesOf(out_);
+        return {.parameters = convolutionParameters(c.in, c.out, c.kernel),
+                .forwardFlops = convolutionFlops(c.in, c.out, c.kernel),
+                .activationBytes = toBytes(kFloatBytes * rows_ * (in + out + 2.0 * c.groups)),
+                .wgradBytes = toBytes(kFloatBytes * rows_ * (in + 3 * out + 2.0 * c.groups))};
+    }
+
+    LayerCounts operator()(const ResidualBlock& b) const
+    {
+        const double in = valuesOf(in_);
+        const double out = valuesOf(out_);
+        const double norms = b.projects() ? 3 : 2;
+        const double project = b.projects() ? 1 : 0;
+        return {.parameters = convolutionParameters(b.in, b.out, 3) + convolutionParameters(b.out, b.out, 3) +
+                              (b.projects() ? convolutionParameters(b.in, b.out, 1) : 0),
+                .forwardFlops = convolutionFlops(b.in, b.out, 3) + convolutionFlops(b.out, b.out, 3) + project * convolutionFlops(b.in, b.out, 1),
+                // the input, both convolutions' results and the ReLU between them; the projection's result
+                .activationBytes = toBytes(kFloatBytes * rows_ * (in + (3 + project) * out + norms * 2 * b.groups)),
+                // without the ReLU's, which is the second one's input: each norm's and convolution's gradient; both sides of the sum have
+                // the same one
+                .wgradBytes = toBytes(kFloatBytes * rows_ * (in + (7 + 2 * project) * out + norms * 2 * b.groups))};
+    }
+
+    LayerCounts operator()(const PooledHead& h) const
+    {
+        const double in = h.in;
+        const double classes = h.classes;
+        return {.parameters = linearParameters(h.in, h.classes),
+                .forwardFlops = rows_ * (valuesOf(in_) + 2 * in * classes),
+                .activationBytes = toBytes(kFloatBytes * rows_ * (in + classes)),
+                .wgradBytes = toBytes(kFloatBytes * rows_ * (in + classes))};
+    }
+
+    LayerCounts operator()(const Synthetic& s) const
+    {
+        const double kept = std::max(static_cast<double>(s.activationBytes), kFloatBytes * s.in);
+        return {.parameters = s.parameters,
+                .forwardFlops = rows_ * s.flops,
+                .activationBytes = toBytes(rows_ * kept),
+                .wgradBytes = toBytes(rows_ * (kept + kFloatBytes * s.out))};
+    }
+
+    LayerCounts operator()(const TorchScript& t) const
+    {
+        const double perRow = t.flops > 0 ? t.flops : 2 * static_cast<double>(t.parameters);
+        const double in = (t.vocabulary != 0 ? kTokenBytes : kFloatBytes) * valuesOf(in_);
+        const double out = kFloatBytes * valuesOf(out_);
+        const double kept = t.activationBytes > 0 ? static_cast<double>(t.activationBytes) : in + out;
+        return {.parameters = t.parameters,
+                .forwardFlops = rows_ * perRow,
+                .activationBytes = toBytes(rows_ * kept),
+                .wgradBytes = toBytes(rows_ * (kept + out))};
+    }
+
+private:
+    static double positions(const RowShape& row) { return row.size() == 2 ? static_cast<double>(row.front()) : 1; }
+
+    // Values that attention keeps of one position. Queries, keys and values are parts of one product, which lasts as long as one of
+    // them does; turned ones are new, and so are keys and values that are repeated for groups of heads, but for a single one, which all
+    // heads can read as it is.
+    static double attentionInput(const TransformerBlock& b)
+    {
+        const double d = b.dim;
+        const double product = d + 2 * b.keyWidth();
+        const bool turned = b.positions == Positions::Rotary;
+        const bool repeated = b.keyHeads() != b.heads && b.keyHeads() != 1;
+        if (repeated) return turned ? 3 * d : product + 2 * d;
+        return product + (turned ? d + b.keyWidth() : 0);
+    }
+
+    // Without bias; and the norm behind it, which has a factor and a bias for each channel.
+    static std::int64_t convolutionParameters(std::int64_t in, std::int64_t out, std::int64_t kernel) { return in * out * kernel * kernel + 2 * out; }
+
+    [[nodiscard]] double convolutionFlops(double in, double out, double kernel) const
+    {
+        return 2 * rows_ * pixelsOf(out_) * in * out * kernel * kernel;
+    }
+
+    double rows_;
+    const RowShape& in_;
+    const RowShape& out_;
+};
 
 } // namespace
-
-std::string layerName(const Layer& layer)
-{
-    return std::visit(
-        Overloaded{[](const Linear& l) {
-                       const char* act = l.activation == Activation::Relu   ? ", ReLU"
-                                         : l.activation == Activation::Gelu ? ", GELU"
-                                                                            : "";
-                       return fmt::format("Linear {}→{}{}", l.in, l.out, act);
-                   },
-                   [](const Embedding& e) { return fmt::format("Embedding {}×{}", e.vocabulary, e.dim); },
-                   [](const TransformerBlock& b) { return fmt::format("Block d={}, {} heads", b.dim, b.heads); },
-                   [](const Head& h) { return fmt::format("Head {}→{}", h.dim, h.vocabulary); }},
-        layer);
-}
-
-Expected<void> checkModel(const ModelSpec& model)
-{
-    if (model.empty()) return Error{"the model has no layers; add some, or take a plan that has a model"};
-    if (model.layers.size() > kMostLayers)
-        return Error{fmt::format("the model has {} layers; at most {} are possible", model.layers.size(), kMostLayers)};
-    if (model.microbatchRows < 1 || model.microbatchRows > 1 << 20)
-        return Error{fmt::format("microbatch_rows is {}; 1 to {} is allowed", model.microbatchRows, 1 << 20)};
-    const bool tokens = std::holds_alternative<Embedding>(model.layers.front());
-    for (std::size_t i = 0; i < model.layers.size(); ++i) {
-        const Layer& layer = model.layers[i];
-        if (Expected<void> sizes = checkSizes(i, layer); !sizes.ok()) return sizes;
-        if (std::holds_alternative<Embedding>(layer) && i != 0)
-            return atLayer(i, layer, "an embedding takes tokens, so it must be the first layer");
-        if ((std::holds_alternative<TransformerBlock>(layer) || std::holds_alternative<Head>(layer)) && !tokens)
-            return atLayer(i, layer, "it works on sequences; the first layer must be an embedding");
-        if (i == 0) continue;
-        const int given = widthOut(model.layers[i - 1]);
-        if (widthIn(layer) != given)
-            return atLayer(i, layer, fmt::format("it takes {} values, but layer {} ({}) gives {}", widthIn(layer), i - 1,
-                                                 layerName(model.layers[i - 1]), given));
-    }
-    if (Expected<void> tied = checkTied(model); !tied.ok()) return tied;
-    if (model.loss == Loss::CrossEntropy) {
-        const auto* embedding = std::get_if<Embedding>(&model.layers.front());
-        if (embedding == nullptr)
-            return Error{"the loss is cross-entropy on the next token; the first layer must be an embedding, or take mse"};
-        if (widthOut(model.layers.back()) < embedding->vocabulary)
-            return Error{fmt::format("the loss is cross-entropy over a vocabulary of {}, but the last layer gives {} values",
-                                     embedding->vocabulary, widthOut(model.layers.back()))};
-    }
-    double bytes = 0;
-    for (const LayerCounts& layer : layerCounts(model)) {
-        bytes += 4 * kFloatBytes * static_cast<double>(layer.parameters); // with gradient and two moments
-        bytes += static_cast<double>(layer.activationBytes) + static_cast<double>(layer.outputBytes);
-    }
-    if (bytes >= kMostBytes)
-        return Error{fmt::format("one micro-batch of {} through all layers needs {:.3g} bytes, more than can be counted ({:.3g}); "
-                                 "take fewer rows or smaller layers",
-                                 traces::counted(model.microbatchRows, "row"), bytes, kMostBytes)};
-    return {};
-}
 
 std::vector<LayerCounts> layerCounts(const ModelSpec& model)
 {
     std::vector<LayerCounts> counts;
     counts.reserve(model.layers.size());
+    if (model.empty()) return counts;
+    const std::vector<RowShape> shapes = rowShapes(model);
     const double rows = model.microbatchRows;
-    double positions = 1;
-    for (const Layer& layer : model.layers) {
-        LayerCounts c;
-        c.name = layerName(layer);
-        std::visit(
-            Overloaded{[&](const Linear& l) {
-                           const double in = l.in;
-                           const double out = l.out;
-                           c.parameters = static_cast<std::int64_t>(l.in) * l.out + l.out;
-                           c.forwardFlops = 2 * rows * positions * in * out;
-                           // a ReLU keeps its result, which is the next layer's input; a GELU keeps its own input as well
-                           const double kept = in + (l.activation == Activation::Gelu ? out : 0);
-                           c.activationBytes = toBytes(kFloatBytes * rows * positions * kept);
-                           c.wgradBytes = toBytes(kFloatBytes * rows * positions * (in + out));
-                       },
-                       [&](const Embedding& e) {
-                           positions = e.sequence;
-                           c.parameters = (static_cast<std::int64_t>(e.vocabulary) + e.sequence) * e.dim;
-                           c.forwardFlops = rows * positions * e.dim; // the one addition
-                           c.activationBytes = toBytes(kTokenBytes * rows * positions);
-                           c.wgradBytes = toBytes((kTokenBytes + kFloatBytes * e.dim) * rows * positions);
-                       },
-                       [&](const TransformerBlock& b) {
-                           const double d = b.dim;
-                           const double f = b.ffn;
-                           const std::int64_t dim = b.dim;
-                           c.parameters = 4 * dim * dim + 4 * dim + 2 * dim * b.ffn + b.ffn + dim + 4 * dim;
-                           // four d x d products and two d x f, and the two of attention (dense, as Megatron-LM counts)
-                           c.attentionFlops = 4 * rows * positions * positions * d;
-                           c.forwardFlops = 2 * rows * positions * (4 * d * d + 2 * d * f) + c.attentionFlops;
-                           // both norms' input and result, q, k, v, attention's result twice (as computed and as laid out
-                           // for the projection), the wide layer before and after GELU
-                           c.activationBytes = toBytes(kFloatBytes * rows * positions * (9 * d + 2 * f));
-                           // into qkv, projection, up and down: 3 d + f; out of them: 5 d + f
-                           c.wgradBytes = toBytes(kFloatBytes * rows * positions * (8 * d + 2 * f));
-                       },
-                       [&](const Head& h) {
-                           const double d = h.dim;
-                           const double vocabulary = h.vocabulary;
-                           c.parameters = 2LL * h.dim + static_cast<std::int64_t>(h.dim) * h.vocabulary + h.vocabulary;
-                           c.forwardFlops = 2 * rows * positions * d * vocabulary;
-                           c.activationBytes = toBytes(kFloatBytes * rows * positions * (2 * d + vocabulary));
-                           c.wgradBytes = toBytes(kFloatBytes * rows * positions * (d + vocabulary));
-                       }},
-            layer);
+    for (std::size_t i = 0; i < model.layers.size(); ++i) {
+        LayerCounts c = std::visit(Count(rows, shapes[i], shapes[i + 1]), model.layers[i]);
+        c.name = layerName(model.layers[i]);
         c.backwardFlops = 2 * c.forwardFlops;
-        c.outputBytes = toBytes(kFloatBytes * rows * positions * widthOut(layer));
+        c.outputBytes = toBytes(kFloatBytes * rows * valuesOf(shapes[i + 1]));
         counts.push_back(std::move(c));
     }
     if (!counts.empty()) counts.back().parameters -= tiedValues(model); // the embedding has it
     return counts;
-}
-
-std::vector<std::int64_t> inputShape(const ModelSpec& model, int rows)
-{
-    if (const auto* e = std::get_if<Embedding>(&model.layers.front())) return {rows, e->sequence};
-    return {rows, widthIn(model.layers.front())};
-}
-
-std::vector<std::int64_t> outputShape(const ModelSpec& model, int rows)
-{
-    const int width = widthOut(model.layers.back());
-    if (const auto* e = std::get_if<Embedding>(&model.layers.front())) return {rows, e->sequence, width};
-    return {rows, width};
 }
 
 } // namespace stagecraft::engine

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A model as a plan describes it: a list of layers, an input, a loss. The runtime builds LibTorch modules from it; here
-// only sizes are counted. Tensors are float32, shapes are (rows, ...) with rows = micro-batch size.
+// only sizes are counted.
 //
 //   ModelSpec model{.layers = {Linear{1024, 2048, Activation::Relu}, Linear{2048, 1024}}, .microbatchRows = 8};
 //   layerCounts(model)[0].parameters == 2'099'200
 #pragma once
 
+#include "engine/model/layers.h"
 #include "traces/base/expected.h"
 #include "traces/base/units.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 namespace stagecraft::engine {
@@ -22,51 +23,25 @@ using traces::Error;
 using traces::Expected;
 using traces::TimeNs;
 
-enum class Activation : std::uint8_t { None, Relu, Gelu };
-
-// (rows, [sequence,] in) -> (rows, [sequence,] out), with bias.
-struct Linear {
-    int in = 0;
-    int out = 0;
-    Activation activation = Activation::None;
-    bool operator==(const Linear&) const = default;
-};
-
-// Token and learned position embedding: (rows, sequence) int64 -> (rows, sequence, dim).
-struct Embedding {
-    int vocabulary = 0;
-    int sequence = 0;
-    int dim = 0;
-    bool operator==(const Embedding&) const = default;
-};
-
-// Pre-norm transformer block, causal attention, GELU: x + o(sdpa(qkv(norm(x)))), then x + down(gelu(up(norm(x)))).
-struct TransformerBlock {
-    int dim = 0;
-    int heads = 0;
-    int ffn = 0;
-    bool operator==(const TransformerBlock&) const = default;
-};
-
-// LayerNorm over dim, then Linear(dim, vocabulary).
-struct Head {
-    int dim = 0;
-    int vocabulary = 0;
-    bool operator==(const Head&) const = default;
-};
-
-using Layer = std::variant<Linear, Embedding, TransformerBlock, Head>;
-
 enum class Loss : std::uint8_t {
     MeanSquaredError, // float target of the output's shape
-    CrossEntropy,     // int64 target (rows, sequence): the next token
+    CrossEntropy,     // int64 target: (rows, sequence) the next token, or (rows) a class
 };
 
 inline constexpr std::size_t kMostLayers = 4096;
 
-// Data is made from the plan's seed: float inputs are N(0,1) of shape (rows, in); tokens are uniform of (rows, sequence).
+// The images that a model takes: (rows, channels, height, width).
+struct ImageSize {
+    int channels = 0;
+    int height = 0;
+    int width = 0;
+    bool operator==(const ImageSize&) const = default;
+};
+
+// Data is made from the plan's seed: float inputs are N(0,1), tokens and classes are uniform.
 struct ModelSpec {
     std::vector<Layer> layers; // expanded: a repeated layer stands here several times
+    std::optional<ImageSize> image = {}; // where the first layer takes images
     Loss loss = Loss::MeanSquaredError;
     int microbatchRows = 1;
     bool tiedEmbeddings = false; // the head's matrix is the embedding's table (Press and Wolf, arXiv 1608.05859)
@@ -86,17 +61,29 @@ struct LayerCounts {
     // What a weight gradient that comes later needs: the inputs of matrix products, which F kept, and the gradients of their outputs,
     // which the input gradient makes. Gradients of norms are small sums that come with the input gradient.
     Bytes wgradBytes = 0;
-    std::string name;            // "Linear 1024→2048, ReLU"
+    std::string name = {};       // "Linear 1024→2048, ReLU"
 };
 
 // An error names the layer that does not fit the one before it ("layer 2 takes 512 values, layer 1 gives 2048").
 Expected<void> checkModel(const ModelSpec& model);
 std::vector<LayerCounts> layerCounts(const ModelSpec& model);
-std::string layerName(const Layer& layer);
 
-// Shape of what enters the first layer and of what the last gives, for `rows` rows.
+// Extents of one row: {sequence} tokens, {values}, {sequence, values} or {channels, height, width}.
+using RowShape = std::vector<std::int64_t>;
+// In front of the first layer and behind each. Precondition: the model is sound.
+std::vector<RowShape> rowShapes(const ModelSpec& model);
+
+// Shape of what enters the first layer, of what the last gives, and of what that is compared with, for `rows` rows.
 std::vector<std::int64_t> inputShape(const ModelSpec& model, int rows);
 std::vector<std::int64_t> outputShape(const ModelSpec& model, int rows);
+std::vector<std::int64_t> targetShape(const ModelSpec& model, int rows);
+
+// Of a model that takes tokens: how many there are, and how many a row has. Nothing: it takes floats.
+struct TokenInput {
+    int vocabulary = 0;
+    int sequence = 0;
+};
+std::optional<TokenInput> tokenInput(const ModelSpec& model);
 
 // How many of the layers each stage takes.
 using Partition = std::vector<int>;

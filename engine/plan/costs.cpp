@@ -87,7 +87,7 @@ ModelSizes modelSizes(const ModelSpec& model, const Partition& partition)
     std::size_t next = 0;
     constexpr int kTokenBytes = 8; // int64
     constexpr int kValueBytes = 4; // float
-    sizes.input = std::holds_alternative<Embedding>(model.layers.front()) ? kTokenBytes : kValueBytes;
+    sizes.input = tokenInput(model) ? kTokenBytes : kValueBytes;
     for (const std::int64_t extent : inputShape(model, model.microbatchRows)) sizes.input *= extent;
     for (const int count : partition) {
         LayerCounts sum;

@@ -19,7 +19,7 @@ inline constexpr int kPlanSchemaVersion = 1;
 Expected<Plan> readPlan(std::string_view json);
 std::string writePlan(const Plan& plan); // pretty, two blanks, final newline
 
-// Errors name the file.
+// Errors name the file. Files that the plan names are seen from its folder (plan_files.h).
 Expected<Plan> loadPlan(const std::filesystem::path& file);
 Expected<void> savePlan(const Plan& plan, const std::filesystem::path& file); // through a temporary file, then renamed
 

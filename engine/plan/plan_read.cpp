@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/plan/costs_json.h"
 #include "engine/plan/machine_json.h"
+#include "engine/plan/model_json.h"
 #include "engine/plan/partition_rules.h"
 #include "engine/plan/plan_json.h"
 #include "engine/plan/plan_object.h"
@@ -9,78 +10,13 @@
 namespace stagecraft::engine {
 namespace {
 
-constexpr int kMostSize = 1 << 20;   // of a layer
-constexpr int kMostRepeat = 1 << 12; // of a layer
+constexpr int kMostSize = 1 << 20; // layers of a stage
 constexpr int kMostSteps = 1'000'000;
 
 template <class Enum, std::size_t N>
 std::span<const Word<Enum>> choices(const std::array<Word<Enum>, N>& words)
 {
     return words;
-}
-
-Expected<Layer> readLayerOf(std::string_view type, JsonObject& object)
-{
-    const auto size = [&](std::string_view key, int& out) {
-        if (object.require(key) != nullptr) object.integer(key, out, 1, kMostSize);
-    };
-    if (type == "linear") {
-        Linear layer;
-        size("in", layer.in);
-        size("out", layer.out);
-        object.choice("activation", layer.activation, choices(kActivationWords));
-        return Layer{layer};
-    }
-    if (type == "embedding") {
-        Embedding layer;
-        size("vocabulary", layer.vocabulary);
-        size("sequence", layer.sequence);
-        size("dim", layer.dim);
-        return Layer{layer};
-    }
-    if (type == "transformer_block") {
-        TransformerBlock layer;
-        size("dim", layer.dim);
-        size("heads", layer.heads);
-        size("ffn", layer.ffn);
-        return Layer{layer};
-    }
-    if (type == "head") {
-        Head layer;
-        size("dim", layer.dim);
-        size("vocabulary", layer.vocabulary);
-        return Layer{layer};
-    }
-    return Error{fmt::format("{}: \"{}\" is not allowed; one of \"linear\", \"embedding\", \"transformer_block\", \"head\"",
-                             object.pathOf("type"), type)};
-}
-
-Expected<void> readLayer(const Json& json, const std::string& path, std::vector<Layer>& layers)
-{
-    JsonObject object(json, path);
-    std::string type;
-    int repeat = 1;
-    if (object.require("type") != nullptr) object.text("type", type);
-    object.integer("repeat", repeat, 1, kMostRepeat);
-    Expected<Layer> layer = readLayerOf(type, object);
-    if (!layer.ok()) object.take(layer.error());
-    if (layers.size() + static_cast<std::size_t>(repeat) > kMostLayers)
-        object.fail(path, fmt::format("the model would have {} layers; at most {} are possible",
-                                      layers.size() + static_cast<std::size_t>(repeat), kMostLayers));
-    if (Expected<void> read = object.finish(); !read.ok()) return read;
-    layers.insert(layers.end(), static_cast<std::size_t>(repeat), layer.value());
-    return {};
-}
-
-Expected<void> readModel(const Json& json, ModelSpec& model)
-{
-    JsonObject object(json, "model");
-    if (object.require("layers") != nullptr)
-        object.array("layers", [&](const Json& layer, const std::string& path) { return readLayer(layer, path, model.layers); });
-    object.choice("loss", model.loss, choices(kLossWords));
-    object.integer("microbatch_rows", model.microbatchRows, 1, kMostSize);
-    object.boolean("tied_embeddings", model.tiedEmbeddings);
-    return object.finish();
 }
 
 Expected<void> readPipeline(const Json& json, PipelineSpec& pipeline)

@@ -16,6 +16,8 @@ using Word = std::pair<std::string_view, Enum>;
 
 inline constexpr std::array<Word<Activation>, 3> kActivationWords{
     {{"none", Activation::None}, {"relu", Activation::Relu}, {"gelu", Activation::Gelu}}};
+inline constexpr std::array<Word<Positions>, 2> kPositionsWords{{{"learned", Positions::Learned}, {"rotary", Positions::Rotary}}};
+inline constexpr std::array<Word<FeedForward>, 2> kFeedForwardWords{{{"gelu", FeedForward::Gelu}, {"swiglu", FeedForward::SwiGlu}}};
 inline constexpr std::array<Word<Loss>, 2> kLossWords{
     {{"mse", Loss::MeanSquaredError}, {"cross_entropy", Loss::CrossEntropy}}};
 inline constexpr std::array<Word<PartitionRule>, 5> kPartitionWords{{{"flops", PartitionRule::Flops},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/plan/costs_json.h"
 #include "engine/plan/machine_json.h"
+#include "engine/plan/model_json.h"
+#include "engine/plan/plan_files.h"
 #include "engine/plan/plan_json.h"
 #include "engine/plan/plan_words.h"
 #include "traces/format/input_file.h"
@@ -12,45 +14,6 @@ namespace {
 
 // Keys in the order in which a person wants to read them.
 using OrderedJson = nlohmann::ordered_json;
-
-struct LayerWriter {
-    OrderedJson operator()(const Linear& layer) const
-    {
-        OrderedJson json{{"type", "linear"}, {"in", layer.in}, {"out", layer.out}};
-        if (layer.activation != Activation::None) json["activation"] = wordOf(kActivationWords, layer.activation);
-        return json;
-    }
-    OrderedJson operator()(const Embedding& layer) const
-    {
-        return {{"type", "embedding"}, {"vocabulary", layer.vocabulary}, {"sequence", layer.sequence}, {"dim", layer.dim}};
-    }
-    OrderedJson operator()(const TransformerBlock& layer) const
-    {
-        return {{"type", "transformer_block"}, {"dim", layer.dim}, {"heads", layer.heads}, {"ffn", layer.ffn}};
-    }
-    OrderedJson operator()(const Head& layer) const
-    {
-        return {{"type", "head"}, {"dim", layer.dim}, {"vocabulary", layer.vocabulary}};
-    }
-};
-
-OrderedJson modelJson(const ModelSpec& model)
-{
-    OrderedJson layers = OrderedJson::array();
-    for (std::size_t i = 0; i < model.layers.size();) {
-        std::size_t end = i + 1;
-        while (end < model.layers.size() && model.layers[end] == model.layers[i]) ++end;
-        OrderedJson layer = std::visit(LayerWriter{}, model.layers[i]);
-        if (end - i > 1) layer["repeat"] = end - i;
-        layers.push_back(std::move(layer));
-        i = end;
-    }
-    OrderedJson json{{"layers", std::move(layers)},
-                     {"loss", wordOf(kLossWords, model.loss)},
-                     {"microbatch_rows", model.microbatchRows}};
-    if (model.tiedEmbeddings) json["tied_embeddings"] = true;
-    return json;
-}
 
 // What differs from the default is written, and the source always: a plan file stays as short as what it says.
 OrderedJson costsJson(const CostSpec& costs)
@@ -161,12 +124,12 @@ Expected<Plan> loadPlan(const std::filesystem::path& file)
     if (!text.ok()) return text.error();
     Expected<Plan> plan = readPlan(text.value());
     if (!plan.ok()) return plan.error().in(file.string());
-    return plan;
+    return withWholePaths(std::move(plan).value(), file.parent_path());
 }
 
 Expected<void> savePlan(const Plan& plan, const std::filesystem::path& file)
 {
-    return traces::writeWholeFile(file, writePlan(plan));
+    return traces::writeWholeFile(file, writePlan(withPathsSeenFrom(plan, file.parent_path())));
 }
 
 } // namespace stagecraft::engine

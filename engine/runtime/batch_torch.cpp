@@ -56,8 +56,8 @@ Tensor inputBatch(const engine::Plan& plan)
 {
     at::Generator generator = generatorFor(plan, kInputPlace);
     const std::vector<std::int64_t> shape = batchShape(engine::inputShape(plan.model, plan.model.microbatchRows), plan);
-    if (const auto* embedding = std::get_if<engine::Embedding>(&plan.model.layers.front()))
-        return at::randint(embedding->vocabulary, shape, generator, at::kLong);
+    if (const std::optional<engine::TokenInput> tokens = engine::tokenInput(plan.model))
+        return at::randint(tokens->vocabulary, shape, generator, at::kLong);
     return at::empty(shape).normal_(0, 1, generator);
 }
 
@@ -67,17 +67,19 @@ std::vector<Tensor> makeInputs(const engine::Plan& plan, int replica) { return c
 
 std::vector<Tensor> makeTargets(const engine::Plan& plan, int replica)
 {
-    if (plan.model.loss == engine::Loss::CrossEntropy) return cut(at::roll(inputBatch(plan), -1, 1), plan, replica);
     at::Generator generator = generatorFor(plan, kTargetPlace);
-    const auto shape = batchShape(engine::outputShape(plan.model, plan.model.microbatchRows), plan);
-    return cut(at::empty(shape).normal_(0, 1, generator), plan, replica);
+    const auto shape = batchShape(engine::targetShape(plan.model, plan.model.microbatchRows), plan);
+    if (plan.model.loss == engine::Loss::MeanSquaredError) return cut(at::empty(shape).normal_(0, 1, generator), plan, replica);
+    if (shape.size() == 2) return cut(at::roll(inputBatch(plan), -1, 1), plan, replica);
+    const std::int64_t classes = engine::outputShape(plan.model, 1).back();
+    return cut(at::randint(classes, shape, generator, at::kLong), plan, replica);
 }
 
 std::vector<int> sliceLengths(const engine::Plan& plan)
 {
     const int slices = plan.pipeline.slices;
     if (slices == 1) return {};
-    const int positions = std::get<engine::Embedding>(plan.model.layers.front()).sequence;
+    const int positions = engine::tokenInput(plan.model).value().sequence;
     const engine::CostTable costs = engine::costsOf(plan).value();
     std::vector<int> lengths;
     double cut = 0; // of the sequence, so far

@@ -14,9 +14,9 @@ namespace stagecraft::runtime {
 
 // The whole batch has the micro-batches of all replicas, those of replica 0 first.
 inline constexpr int kAllReplicas = -1;
-// What enters the first stage: N(0,1), or uniform tokens where the model starts with an embedding.
+// What enters the first stage: N(0,1), or uniform tokens where the model takes them.
 std::vector<at::Tensor> makeInputs(const engine::Plan& plan, int replica = kAllReplicas);
-// What the last stage compares with: N(0,1) of the output's shape, or the next token.
+// What the last stage compares with: N(0,1) of the output's shape; or the next token, or of each row a uniform class.
 std::vector<at::Tensor> makeTargets(const engine::Plan& plan, int replica = kAllReplicas);
 
 // Positions of each slice, where the plan cuts sequences; they add up to the sequence, and none is empty. Precondition: the model takes

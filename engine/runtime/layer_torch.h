@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,13 +18,17 @@ namespace stagecraft::runtime {
 
 // How weight gradients of linear layers come into being: as autograd does it, or by linear_torch.h. The reference of the
 // check takes autograd's way, so that it stays independent of the other.
-// Deferred: by deferred_torch.h, so that a W can make them later.
+// Deferred: by deferred_torch.h, so that a W can make them later. For layers that know how; a stage with others splits its graph
+// (split_torch.h), which autograd's way is right for.
 enum class Accumulation : std::uint8_t { Autograd, InPlace, Deferred };
+bool canDefer(const engine::Layer& layer);
+
+class ScriptedModule;
 
 // Keys and values of one block for one micro-batch whose sequences come in slices: leaves by slice, whose gradients come from the
 // slices behind (Seq1F1B, arXiv 2406.03488 sec. 3.2).
 struct KeysAndValues {
-    std::vector<at::Tensor> keys;   // (rows, heads, positions of the slice, values of a head)
+    std::vector<at::Tensor> keys;   // (rows, key heads, positions of the slice, values of a head), turned where positions are rotary
     std::vector<at::Tensor> values;
 };
 
@@ -36,25 +41,28 @@ struct SlicePass {
     std::size_t nextBlock = 0;
 };
 
+// Of a layer that the plan describes whole; one from a file names its parameters itself.
 std::vector<std::string> parameterNames(const engine::Layer& layer);
 
 class LayerModule {
 public:
-    // `place`: index of the layer in the whole model. Allocates where the caller's AllocationScope says.
+    // `place`: index of the layer in the whole model. Allocates where the caller's AllocationScope says. Throws what a person can
+    // read where the layer comes from a file that does not do.
     LayerModule(const engine::Layer& layer, std::uint64_t seed, int place, Accumulation accumulation);
 
     // `pass`: where sequences come in slices.
     [[nodiscard]] at::Tensor forward(const at::Tensor& x, SlicePass* pass = nullptr) const;
     [[nodiscard]] const std::vector<at::Tensor>& parameters() const { return parameters_; }
     // Within the layer: "qkv.weight"; in the order of parameters().
-    [[nodiscard]] std::vector<std::string> parameterNames() const { return runtime::parameterNames(layer_); }
+    [[nodiscard]] std::vector<std::string> parameterNames() const;
     // Other ones of the same shapes: another version of the weights.
-    void setParameters(std::vector<at::Tensor> parameters) { parameters_ = std::move(parameters); }
+    void setParameters(std::vector<at::Tensor> parameters);
 
 private:
     engine::Layer layer_;
     Accumulation accumulation_;
     std::vector<at::Tensor> parameters_; // leaves that require gradients; their order is the layer's own, see the .cpp
+    std::shared_ptr<ScriptedModule> script_; // of a layer from a file
 };
 
 // The parameters of the layers, one after the other, become these.

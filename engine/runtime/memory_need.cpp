@@ -11,7 +11,6 @@
 #include <numeric>
 #include <set>
 #include <tuple>
-#include <variant>
 
 namespace stagecraft::runtime {
 
@@ -30,11 +29,9 @@ double elementsOf(const std::vector<std::int64_t>& shape)
 double batchBytes(const Plan& plan)
 {
     const int rows = plan.model.microbatchRows;
-    const double tokens = elementsOf(inputShape(plan.model, rows)) * sizeof(std::int64_t);
-    const bool startsWithTokens = std::holds_alternative<Embedding>(plan.model.layers.front());
-    const double inputs = startsWithTokens ? tokens : elementsOf(inputShape(plan.model, rows)) * sizeof(float);
+    const double inputs = elementsOf(inputShape(plan.model, rows)) * (tokenInput(plan.model) ? sizeof(std::int64_t) : sizeof(float));
     const double targets =
-        plan.model.loss == Loss::CrossEntropy ? tokens : elementsOf(outputShape(plan.model, rows)) * sizeof(float);
+        elementsOf(targetShape(plan.model, rows)) * (plan.model.loss == Loss::CrossEntropy ? sizeof(std::int64_t) : sizeof(float));
     return (inputs + targets) * plan.pipeline.microbatches;
 }
 

@@ -108,9 +108,13 @@ Expected<void> checkSlices(const Plan& plan, const Schedule& schedule)
     }
     const auto* embedding = std::get_if<Embedding>(&plan.model.layers.front());
     if (embedding == nullptr)
-        return Error{fmt::format("schedule {} cuts sequences into {} slices, and the model has no sequences: it starts with {}. Take 1 slice, or "
-                                 "a model that starts with an embedding.",
+        return Error{fmt::format("schedule {} cuts sequences into {} slices, and the model has no sequences that can be cut: it starts with {}. Take "
+                                 "1 slice, or a model that starts with an embedding.",
                                  schedule.name, schedule.slices, layerName(plan.model.layers.front()))};
+    for (const Layer& layer : plan.model.layers)
+        if (std::holds_alternative<TorchScript>(layer))
+            return Error{fmt::format("schedule {} cuts sequences into {} slices, and {} takes them whole: take 1 slice, or a model without it",
+                                     schedule.name, schedule.slices, layerName(layer))};
     if (schedule.slices <= embedding->sequence) return {};
     return Error{fmt::format("schedule {} cuts sequences into {} slices, and the model's have {} positions: take at most as many slices",
                              schedule.name, schedule.slices, embedding->sequence)};

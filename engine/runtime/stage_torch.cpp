@@ -32,7 +32,11 @@ StageModule::StageModule(const Spec& spec, MemoryLedger* ledger, const Preparati
 {
     {
         const AllocationScope scope({.ledger = ledger, .memory = MemoryClass::Weights});
-        const Accumulation accumulation = duties_.splits ? Accumulation::Deferred : Accumulation::InPlace;
+        const auto first = spec.plan.model.layers.begin() + spec.firstLayer;
+        splitsGraph_ = duties_.splits && !std::all_of(first, first + spec.layers, canDefer);
+        const Accumulation accumulation = splitsGraph_      ? Accumulation::Autograd
+                                          : duties_.splits ? Accumulation::Deferred
+                                                           : Accumulation::InPlace;
         for (int place = spec.firstLayer; place < spec.firstLayer + spec.layers; ++place) {
             preparation.next({"building the stages", place, static_cast<int>(spec.plan.model.layers.size())});
             layers_.emplace_back(spec.plan.model.layers[static_cast<std::size_t>(place)], spec.plan.run.seed, place, accumulation);
@@ -109,6 +113,7 @@ Tensor StageModule::runLayers(int unit, InFlight& kept)
     const auto forward = [&](std::size_t layer, SlicePass* pass) {
         watchGradients(unit, x, static_cast<int>(layer));
         x = layers_[layer].forward(x, pass);
+        if (splitsGraph_ && layer == 0 && !inputs_.empty() && x.requires_grad()) kept.firstOutput = torch::autograd::impl::gradient_edge(x);
     };
     if (lengths_.empty()) {
         for (std::size_t layer = 0; layer < layers_.size(); ++layer) forward(layer, nullptr);
@@ -232,7 +237,7 @@ void StageModule::recompute(int unit)
     run(unit, kept);
 }
 
-Tensor StageModule::goBack(int unit, InFlight& work, Tensor outputGradient)
+Tensor StageModule::goBack(int unit, InFlight& work, Tensor outputGradient, SplitBackward* later)
 {
     if (!targets_.empty()) {
         // the same as a loss that is so much larger, and the loss that is told stays what it is
@@ -247,9 +252,18 @@ Tensor StageModule::goBack(int unit, InFlight& work, Tensor outputGradient)
         gradients.push_back(std::move(cut.leaf.mutable_grad()));
     }
     work.cuts.clear();
-    // The engine itself instead of autograd::backward(): that needs the output tensor, which is not kept here.
-    torch::autograd::Engine::get_default_engine().execute(roots, gradients, /*keep_graph=*/false, /*create_graph=*/false,
-                                                          /*accumulate_grad=*/true);
+    if (later) {
+        SplitBackward::Task task{std::move(roots), std::move(gradients), {work.input}, std::exchange(work.firstOutput, {})};
+        if (!lengths_.empty())
+            for (const KeysAndValues& cache : caches_[static_cast<std::size_t>(unit / duties_.slices)])
+                for (const std::vector<Tensor>* leaves : {&cache.keys, &cache.values})
+                    task.inputs.insert(task.inputs.end(), leaves->begin(), leaves->end());
+        later->inputGradients(std::move(task));
+    } else {
+        // The engine itself instead of autograd::backward(): that needs the output tensor, which is not kept here.
+        torch::autograd::Engine::get_default_engine().execute(roots, gradients, /*keep_graph=*/false, /*create_graph=*/false,
+                                                              /*accumulate_grad=*/true);
+    }
     if (!lengths_.empty())
         for (KeysAndValues& cache : caches_[static_cast<std::size_t>(unit / duties_.slices)])
             for (std::vector<Tensor>* leaves : {&cache.keys, &cache.values}) {
@@ -279,20 +293,23 @@ Tensor StageModule::inputGrad(int unit, Tensor outputGradient)
     Tensor gradient;
     {
         const GradientQueue::Scope later(work.weightGradients);
-        gradient = goBack(unit, work, std::move(outputGradient));
+        gradient = goBack(unit, work, std::move(outputGradient), splitsGraph_ ? &work.split : nullptr);
     }
     // what the backward made and W needs is kept like an activation; what was handed over stays in the books of who made it
-    work.weightGradients.forEachKept([&](const Tensor& tensor) {
+    const auto book = [&](const Tensor& tensor) {
         const bool own = std::find(handed.begin(), handed.end(), blockOf(tensor)) == handed.end();
         if (own) reclass(tensor.storage().mutable_data(), MemoryClass::Activations);
-    });
+    };
+    work.weightGradients.forEachKept(book);
+    work.split.forEachKept(book);
     return gradient;
 }
 
 void StageModule::weightGrad(int unit)
 {
     InFlight work = std::exchange(at(unit), {});
-    work.weightGradients.run();
+    work.split.weightGradients();
+    work.weightGradients.run(); // of a graph that was split, nothing but the news that gradients are final
     if (work.weights) stash_->collect(*work.weights);
     markGradients();
 }

@@ -24,6 +24,7 @@
 #include "engine/runtime/preparation.h"
 #include "engine/runtime/rank_work.h"
 #include "engine/runtime/replica_part.h"
+#include "engine/runtime/split_torch.h"
 #include "engine/runtime/weight_stash_torch.h"
 
 #include <torch/csrc/autograd/edge.h>
@@ -112,7 +113,9 @@ private:
         at::Tensor input;
         torch::autograd::Edge root;
         std::vector<Cut> cuts;
-        GradientQueue weightGradients;
+        GradientQueue weightGradients;                          // of I, until W
+        SplitBackward split;                                    // the same, where the graph is split
+        torch::autograd::Edge firstOutput;                      // and there, on the first stage: of its first layer
         std::shared_ptr<WeightVersion> weights; // asynchronous: those of its forward
     };
 
@@ -121,7 +124,8 @@ private:
     // Through the layers; on the last stage the loss. Notes the graph's root.
     at::Tensor run(int unit, InFlight& kept);
     at::Tensor runLayers(int unit, InFlight& kept);
-    at::Tensor goBack(int unit, InFlight& work, at::Tensor outputGradient);
+    // `later`: takes the weights' part, which otherwise is done at once.
+    at::Tensor goBack(int unit, InFlight& work, at::Tensor outputGradient, SplitBackward* later = nullptr);
     [[nodiscard]] double lossDivisor(int unit) const;
     void markGradients();
     void sayFinal(int layer);
@@ -135,6 +139,7 @@ private:
     }
 
     StageDuties duties_;
+    bool splitsGraph_ = false; // a layer's weight gradients do not wait by themselves
     engine::Loss loss_;
     int microbatches_; // of a step, in all directions and replicas: what the loss is a mean over
     std::vector<LayerModule> layers_;

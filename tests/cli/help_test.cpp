@@ -79,7 +79,7 @@ TEST(List, NamesSchedulesModelsAndPlans)
     };
     EXPECT_EQ(namesIn(jsonOf({"list", "schedules", "--json"})), schedules);
     const std::vector<std::string> plans = namesIn(jsonOf({"list", "plans", "--json"}));
-    for (const char* plan : {"hello", "twelve-layers", "mlp", "gpt-small", "eight-by-seventy", "imbalanced", "memory-1-rank", "memory-4-ranks", "memory-gpipe",
+    for (const char* plan : {"hello", "twelve-layers", "mlp", "gpt-small", "gpt-modern", "resnet", "synthetic", "eight-by-seventy", "imbalanced", "memory-1-rank", "memory-4-ranks", "memory-gpipe",
                              "memory-gpipe-recompute"}) {
         EXPECT_THAT(plans, Contains(plan));
     }
@@ -87,7 +87,10 @@ TEST(List, NamesSchedulesModelsAndPlans)
     EXPECT_THAT(namesIn(models), Contains("hello"));
     // Linear 1024→2048 and 2048→1024, each with bias
     EXPECT_EQ(models[0]["parameters"], 1024 * 2048 + 2048 + 2048 * 1024 + 1024);
-    for (const char* what : {"schedules", "models", "plans"}) EXPECT_EQ(stagecraft({"list", what}).exitCode, 0);
+    EXPECT_THAT(namesIn(jsonOf({"list", "layers", "--json"})),
+                ElementsAre("linear", "embedding", "transformer_block", "head", "convolution", "residual_block", "pooled_head", "synthetic", "torchscript"));
+    EXPECT_THAT(stagecraft({"list", "models"}).out, HasSubstr("residual_block"));
+    for (const char* what : {"schedules", "models", "layers", "plans"}) EXPECT_EQ(stagecraft({"list", what}).exitCode, 0);
 }
 
 TEST(List, NamesNothingThatSimulateRefuses)

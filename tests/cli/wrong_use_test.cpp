@@ -122,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"convert", "nowhere.strace", "b.json"}, 1, "nowhere.strace"},
         Wrong{{"convert", "a", "b", "c.json"}, 2, "2 traces at once"}, Wrong{{"render", "hello"}, 2, "OUT"},
         Wrong{{"render", "hello", "picture.gif"}, 2, ".png, .svg or .pdf"}, Wrong{{"list"}, 2, "WHAT"},
-        Wrong{{"list", "colours"}, 2, "schedules, models or plans"}, Wrong{{"bench", "marketing"}, 2, "there is: simulate"},
+        Wrong{{"list", "colours"}, 2, "schedules, models, layers or plans"}, Wrong{{"bench", "marketing"}, 2, "there is: simulate"},
         Wrong{{"doctor", "now"}, 2, "now"}, Wrong{{"worker", "now"}, 2, "now"}, Wrong{{"run"}, 2, "PLAN"},
         Wrong{{"run", "hello", "--mode", "dreaming"}, 2, "threads, emulated"},
         Wrong{{"run", "hello", "--device", "abacus"}, 2, "cpu"}, Wrong{{"run", "hello", "--steps", "0"}, 2, "--steps 0"},

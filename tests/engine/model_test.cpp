@@ -70,6 +70,111 @@ TEST(ModelCounts, TellWhatALateWeightGradientNeeds)
     EXPECT_EQ(layerCounts(hello)[0].wgradBytes, 32 * 4 * (1024 + 2048));
 }
 
+// Llama's block (meta-llama/llama, 2 of 8 heads for keys): wq d x d, wk and wv d x d/4, wo d x d, w1 and w3 d x f, w2 f x d; here with
+// biases, and norms with both factor and bias.
+TEST(ModelCounts, MatchABlockWithGroupedQueriesAndSwiGlu)
+{
+    ModelSpec model;
+    model.layers = {Embedding{500, 64, 128, Positions::Rotary},
+                    TransformerBlock{.dim = 128, .heads = 8, .ffn = 352, .keyValueHeads = 2, .positions = Positions::Rotary, .feedForward = FeedForward::SwiGlu},
+                    Head{128, 500}};
+    model.loss = Loss::CrossEntropy;
+    model.microbatchRows = 2;
+    ASSERT_TRUE(checkModel(model).ok());
+    const std::vector<LayerCounts> counts = layerCounts(model);
+    EXPECT_EQ(counts[0].parameters, 500 * 128); // no table of positions
+    EXPECT_EQ(counts[0].forwardFlops, 0);
+    const std::int64_t matrices = 128 * 128 + 2 * 128 * 32 + 128 * 128 + 2 * 128 * 352 + 352 * 128;
+    EXPECT_EQ(counts[1].parameters, matrices + (128 + 2 * 32 + 128 + 2 * 352 + 128) + 4 * 128);
+    EXPECT_DOUBLE_EQ(counts[1].forwardFlops, 2.0 * 2 * 64 * static_cast<double>(matrices) + 4.0 * 2 * 64 * 64 * 128);
+    // x, norm, sum, norm: 4 d; q, and k and v for all heads: 3 d; attention's result: d; gate, up, silu, product: 4 f
+    EXPECT_EQ(counts[1].activationBytes, 4 * 2 * 64 * (8 * 128 + 4 * 352));
+    // in: d to qkv, d to the projection, d to gate and up, f to down; out: d + 2 d/4, d, 2 f, d
+    EXPECT_EQ(counts[1].wgradBytes, 4 * 2 * 64 * (3 * 128 + 352 + 128 + 64 + 128 + 2 * 352 + 128));
+    EXPECT_EQ(counts[1].name, "Block d=128, 8 heads, 2 of keys, SwiGLU");
+}
+
+// By hand, for 2 rows of 3 x 8 x 8 images: a convolution has out x in x k x k weights and two values a channel for its norm, and takes
+// 2 k² in FLOPs for each value that it gives.
+TEST(ModelCounts, MatchASmallResNetByHand)
+{
+    ModelSpec model;
+    model.image = ImageSize{3, 8, 8};
+    model.layers = {Convolution{.in = 3, .out = 16}, ResidualBlock{.in = 16, .out = 16}, ResidualBlock{.in = 16, .out = 32, .stride = 2},
+                    PooledHead{32, 10}};
+    model.loss = Loss::CrossEntropy;
+    model.microbatchRows = 2;
+    ASSERT_TRUE(checkModel(model).ok()) << checkModel(model).error().message;
+    const std::vector<LayerCounts> counts = layerCounts(model);
+    EXPECT_EQ(counts[0].parameters, 16 * 3 * 9 + 2 * 16);
+    EXPECT_DOUBLE_EQ(counts[0].forwardFlops, 2.0 * (2 * 16 * 64) * (3 * 9));
+    EXPECT_EQ(counts[0].outputBytes, 4 * 2 * 16 * 64);
+    EXPECT_EQ(counts[1].parameters, 2 * (16 * 16 * 9 + 2 * 16));
+    EXPECT_EQ(counts[2].parameters, 32 * 16 * 9 + 32 * 32 * 9 + 32 * 16 + 3 * 2 * 32);
+    EXPECT_DOUBLE_EQ(counts[2].forwardFlops, 2.0 * (2 * 32 * 16) * (16 * 9 + 32 * 9 + 16)); // 4 x 4 pixels
+    EXPECT_EQ(counts[2].outputBytes, 4 * 2 * 32 * 16);
+    EXPECT_EQ(counts[3].parameters, 32 * 10 + 10);
+    EXPECT_THAT(inputShape(model, 2), ElementsAre(2, 3, 8, 8));
+    EXPECT_THAT(outputShape(model, 2), ElementsAre(2, 10));
+    EXPECT_THAT(targetShape(model, 2), ElementsAre(2));
+    EXPECT_FALSE(tokenInput(model));
+    // an odd edge is rounded up, as a convolution with zeros around it does
+    model.image = ImageSize{3, 7, 9};
+    EXPECT_THAT(rowShapes(model)[3], ElementsAre(32, 4, 5));
+}
+
+TEST(ModelCounts, TakeWhatThePlanSaysOfLayersThatOnlyItKnows)
+{
+    ModelSpec model;
+    model.layers = {Synthetic{.in = 8, .out = 4, .flops = 1e6, .activationBytes = 1000, .parameters = 77},
+                    TorchScript{.file = "later/stage_1.pt", .in = {4}, .out = {2}, .parameters = 50}};
+    model.microbatchRows = 3;
+    ASSERT_TRUE(checkModel(model).ok());
+    const std::vector<LayerCounts> counts = layerCounts(model);
+    EXPECT_EQ(counts[0].parameters, 77);
+    EXPECT_DOUBLE_EQ(counts[0].forwardFlops, 3e6);
+    EXPECT_EQ(counts[0].activationBytes, 3000);
+    EXPECT_EQ(counts[0].outputBytes, 3 * 4 * 4);
+    EXPECT_EQ(counts[1].parameters, 50);
+    EXPECT_DOUBLE_EQ(counts[1].forwardFlops, 3 * 2 * 50); // a product with each
+    EXPECT_EQ(counts[1].activationBytes, 3 * 4 * (4 + 2));
+    EXPECT_EQ(counts[1].name, "TorchScript stage_1.pt");
+    model.layers[0] = TorchScript{.file = "a.pt", .in = {16}, .out = {4}, .vocabulary = 30, .parameters = 1};
+    EXPECT_EQ(tokenInput(model)->vocabulary, 30);
+    EXPECT_EQ(tokenInput(model)->sequence, 16);
+}
+
+TEST(LayerTypes, StandInTheOrderOfTheVariant)
+{
+    ASSERT_EQ(layerTypes().size(), std::variant_size_v<Layer>);
+    for (std::size_t i = 0; i < layerTypes().size(); ++i) EXPECT_EQ(layerTypes()[i].blank.index(), i) << layerTypes()[i].name;
+}
+
+TEST(ModelCheck, NamesWhatDoesNotFitOfNewerLayers)
+{
+    const auto errorOf = [](const ModelSpec& model) { return checkModel(model).ok() ? "no error" : checkModel(model).error().message; };
+    const auto blocks = [](TransformerBlock block, Positions positions) { return ModelSpec{.layers = {Embedding{10, 4, 12, positions}, block}}; };
+    EXPECT_THAT(errorOf(blocks({.dim = 12, .heads = 4, .ffn = 8, .keyValueHeads = 3}, Positions::Learned)),
+                HasSubstr("heads 4 are no multiple of key_value_heads 3"));
+    EXPECT_THAT(errorOf(blocks({.dim = 12, .heads = 4, .ffn = 8, .positions = Positions::Rotary}, Positions::Rotary)),
+                HasSubstr("a head has 3 values, and rotary positions turn them in pairs"));
+    EXPECT_THAT(errorOf(blocks({.dim = 12, .heads = 2, .ffn = 8}, Positions::Rotary)), HasSubstr("its positions are learned, those of the embedding rotary"));
+    EXPECT_THAT(errorOf({.layers = {Convolution{3, 8}}}), HasSubstr("say of what size"));
+    EXPECT_THAT(errorOf({.layers = {Linear{3, 8}}, .image = ImageSize{3, 4, 4}}), HasSubstr("image: the first layer (Linear 3→8) takes none"));
+    EXPECT_THAT(errorOf({.layers = {Convolution{3, 8}}, .image = ImageSize{1, 4, 4}}),
+                HasSubstr("layer 0 (Convolution 3→8, 3×3): it takes images of 3 channels, but the model's images have 1 channel of 4x4"));
+    EXPECT_THAT(errorOf({.layers = {Convolution{3, 8}, Linear{8, 8}}, .image = ImageSize{3, 4, 4}}),
+                HasSubstr("layer 1 (Linear 8→8): it takes 8 values, but layer 0 (Convolution 3→8, 3×3) gives 8 channels of 4x4"));
+    EXPECT_THAT(errorOf({.layers = {Convolution{.in = 3, .out = 12}}, .image = ImageSize{3, 4, 4}}), HasSubstr("12 channels cannot be divided into groups 8"));
+    EXPECT_THAT(errorOf({.layers = {Convolution{.in = 3, .out = 8, .kernel = 2}}, .image = ImageSize{3, 4, 4}}), HasSubstr("kernel 2 has no middle"));
+    EXPECT_THAT(errorOf({.layers = {Linear{4, 8}, Synthetic{.in = 9, .out = 2}}}), HasSubstr("it takes 9 values, but layer 0 (Linear 4→8) gives 8 values"));
+    EXPECT_THAT(errorOf({.layers = {TorchScript{.file = "", .in = {4}, .out = {4}, .parameters = 1}}}), HasSubstr("file is empty"));
+    EXPECT_THAT(errorOf({.layers = {Linear{4, 4}, TorchScript{.file = "a.pt", .in = {2, 2}, .out = {4}, .parameters = 1}}}),
+                HasSubstr("(TorchScript a.pt): it takes 2 positions of 2 values, but layer 0 (Linear 4→4) gives 4 values"));
+    EXPECT_THAT(errorOf({.layers = {Linear{4, 4}, TorchScript{.file = "a.pt", .in = {4}, .out = {4}, .vocabulary = 9, .parameters = 1}}}),
+                HasSubstr("it takes tokens, so it must be the first layer"));
+}
+
 TEST(ModelCheck, NamesLayersThatDoNotFit)
 {
     ModelSpec model{.layers = {Linear{8, 16}, Linear{8, 4}}};
@@ -102,8 +207,14 @@ TEST(ModelCheck, WantsAVocabularyForTheLoss)
     EXPECT_TRUE(checkModel(model).ok());
     model.layers.back() = Head{256, 10};
     EXPECT_THAT(checkModel(model).error().message, HasSubstr("vocabulary of 1000, but the last layer gives 10"));
-    model.layers = {Linear{8, 8}};
-    EXPECT_THAT(checkModel(model).error().message, HasSubstr("take mse"));
+    model.layers = {Linear{8, 1}};
+    EXPECT_THAT(checkModel(model).error().message, HasSubstr("take 2 or more, or mse"));
+    model.layers = {Linear{8, 8}}; // a class of each row
+    EXPECT_TRUE(checkModel(model).ok());
+    EXPECT_THAT(targetShape(model, 3), ElementsAre(3));
+    model.image = ImageSize{3, 8, 8};
+    model.layers = {Convolution{3, 8}};
+    EXPECT_THAT(checkModel(model).error().message, HasSubstr("gives 8 channels of 8x8: end with a pooled_head"));
 }
 
 // Every partition by brute force.

@@ -57,9 +57,8 @@ QString share(const StepFigures& figures, double value)
 // Tokens of a row where the model reads tokens, else 0.
 int tokensPerRow(const engine::ModelSpec& model)
 {
-    if (model.empty()) return 0;
-    const auto* embedding = std::get_if<engine::Embedding>(&model.layers.front());
-    return embedding ? embedding->sequence : 0;
+    const std::optional<engine::TokenInput> tokens = engine::tokenInput(model);
+    return tokens ? tokens->sequence : 0;
 }
 
 using engine::ClosedForm;

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A layer from a file of torch.jit.save (engine::TorchScript). Its parameters begin with the values of the file, as copies; those that
+// take no part in its output stay as they are. It runs in the mode, training or evaluation, that it was saved in. Throws
+// std::runtime_error with the file's name, what is wrong and what to do. Private to the runtime.
+//
+//   ScriptedModule module(layer);            // reads the file, tries it on two rows
+//   Tensor y = module.forward(x);            // as Python would compute it, autograd's graph behind it
+#pragma once
+
+#include "engine/model/layers.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace stagecraft::runtime {
+
+class ScriptedModule {
+public:
+    explicit ScriptedModule(const engine::TorchScript& layer);
+    ~ScriptedModule();
+    ScriptedModule(const ScriptedModule&) = delete;
+    ScriptedModule& operator=(const ScriptedModule&) = delete;
+
+    [[nodiscard]] const std::vector<at::Tensor>& parameters() const;
+    // As the file has them: "up.weight".
+    [[nodiscard]] const std::vector<std::string>& names() const;
+    // Other ones of the same shapes, in the same order.
+    void setParameters(const std::vector<at::Tensor>& parameters);
+    [[nodiscard]] at::Tensor forward(const at::Tensor& x);
+
+private:
+    struct Loaded; // LibTorch's module
+    std::unique_ptr<Loaded> loaded_;
+};
+
+} // namespace stagecraft::runtime

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The model of a plan in its file.
+#include "engine/plan/plan_files.h"
+#include "engine/plan/plan_json.h"
+#include "tests/traces/temporary_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace stagecraft;
+using namespace stagecraft::engine;
+using ::testing::HasSubstr;
+
+namespace {
+
+// A plan of two stages around these layers.
+std::string planOf(const std::string& layers, const std::string& more = "")
+{
+    return R"({"stagecraft_plan":1,"model":{)" + more + R"("layers":[)" + layers + R"(]},"pipeline":{"ranks":1}})";
+}
+
+std::string errorOf(const std::string& layers, const std::string& more = "")
+{
+    const Expected<Plan> plan = readPlan(planOf(layers, more));
+    return plan.ok() ? "no error" : plan.error().message;
+}
+
+TEST(PlanModel, KeepsEveryLayer)
+{
+    Plan plan;
+    plan.pipeline.ranks = 1;
+    const auto expectKept = [&](ModelSpec model) {
+        plan.model = std::move(model);
+        const std::string text = writePlan(plan);
+        const Expected<Plan> read = readPlan(text);
+        ASSERT_TRUE(read.ok()) << read.error().message << "\n" << text;
+        EXPECT_EQ(read.value(), plan) << text;
+    };
+    const TransformerBlock modern{
+        .dim = 24, .heads = 6, .ffn = 40, .keyValueHeads = 2, .positions = Positions::Rotary, .feedForward = FeedForward::SwiGlu};
+    expectKept({.layers = {Embedding{50, 16, 24, Positions::Rotary}, modern, modern, Head{24, 50}}, .loss = Loss::CrossEntropy});
+    expectKept({.layers = {Convolution{.in = 3, .out = 6, .kernel = 5, .stride = 2, .groups = 3},
+                           ResidualBlock{.in = 6, .out = 12, .stride = 2, .groups = 4}, PooledHead{12, 5}},
+                .image = ImageSize{3, 17, 19},
+                .loss = Loss::CrossEntropy,
+                .microbatchRows = 4});
+    expectKept({.layers = {TorchScript{.file = "/a/b.pt", .in = {16}, .out = {4, 6}, .vocabulary = 9, .parameters = 5, .flops = 1.5e3, .activationBytes = 12},
+                           TorchScript{.file = "/a/c.pt", .in = {4, 6}, .out = {8}, .parameters = 1},
+                           Synthetic{.in = 8, .out = 2, .flops = 1e9, .activationBytes = 1 << 20, .parameters = 1000}, Synthetic{.in = 2, .out = 2}}});
+}
+
+TEST(PlanModel, SaysWhatIsWrongWithALayer)
+{
+    EXPECT_THAT(errorOf(R"({"type":"conv"})"), HasSubstr("model.layers[0].type: \"conv\" is not allowed; one of \"linear\", \"embedding\", "
+                                                         "\"transformer_block\", \"head\", \"convolution\""));
+    EXPECT_THAT(errorOf(R"({"type":"torchscript","file":"a.pt","in":[4],"out":[4]})"), HasSubstr("model.layers[0].parameters: is missing"));
+    EXPECT_THAT(errorOf(R"({"type":"torchscript","file":"a.pt","in":[4.5],"out":[4],"parameters":1})"),
+                HasSubstr("model.layers[0].in[0]: 4.5 is not allowed"));
+    EXPECT_THAT(errorOf(R"({"type":"synthetic","in":4,"out":4,"parameters":0})"), HasSubstr("parameters: 0 is not allowed; a whole number from 1"));
+    EXPECT_THAT(errorOf(R"({"type":"embedding","vocabulary":9,"sequence":4,"dim":4,"positions":"sine"})"),
+                HasSubstr("positions: \"sine\" is not allowed; one of \"learned\", \"rotary\""));
+    EXPECT_THAT(errorOf(R"({"type":"linear","in":4,"out":4,"heads":2})"), HasSubstr("model.layers[0].heads: this key is not known"));
+    EXPECT_THAT(errorOf(R"({"type":"convolution","in":1,"out":8})", R"("image":{"channels":1,"height":8},)"), HasSubstr("model.image.width: is missing"));
+    EXPECT_EQ(errorOf(R"({"type":"convolution","in":1,"out":8})", R"("image":{"channels":1,"height":8,"width":8},)"), "no error");
+}
+
+// A folder with a plan and its files can be moved as a whole.
+TEST(PlanFiles, AreSeenFromThePlansFolder)
+{
+    const traces::test::TemporaryFolder folder;
+    const std::filesystem::path file = folder.file("a.plan.json");
+    traces::test::spill(file, planOf(R"({"type":"torchscript","file":"stages/../s.pt","in":[4],"out":[4],"parameters":1},
+                                        {"type":"torchscript","file":"/far/t.pt","in":[4],"out":[4],"parameters":1})"));
+    const Plan plan = loadPlan(file).value();
+    EXPECT_EQ(std::get<TorchScript>(plan.model.layers[0]).file, folder.file("s.pt").string());
+    EXPECT_EQ(std::get<TorchScript>(plan.model.layers[1]).file, "/far/t.pt");
+    ASSERT_TRUE(savePlan(plan, folder.file("b.plan.json")).ok());
+    EXPECT_EQ(loadPlan(folder.file("b.plan.json")).value(), plan);
+    const Plan seen = withPathsSeenFrom(plan, folder.file("").parent_path());
+    EXPECT_EQ(std::get<TorchScript>(seen.model.layers[0]).file, "s.pt");
+    EXPECT_EQ(std::get<TorchScript>(seen.model.layers[1]).file, "/far/t.pt");
+}
+
+// Stages of a ResNet are uneven in both directions: what the first keep is much, and what they weigh is little.
+TEST(PlanModel, HasUnevenStagesInAResNet)
+{
+    const Plan plan = presetPlan("resnet").value();
+    const std::vector<StageCosts> stages = costsOf(plan).value().stages;
+    EXPECT_GT(stages.front().activationBytes, 4 * stages.back().activationBytes);
+    EXPECT_GT(stages.back().weightBytes, 4 * stages.front().weightBytes);
+}
+
+} // namespace
