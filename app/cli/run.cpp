@@ -7,12 +7,15 @@
 #include "app/cli/plan_argument.h"
 #include "app/cli/trace_argument.h"
 #include "app/cli/verbs.h"
+#include "engine/data/dataset.h"
+#include "engine/plan/plan_words.h"
 #include "traces/analysis/step_times.h"
 #include "traces/base/text.h"
 #include "traces/format/trace_file.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <csignal>
@@ -29,7 +32,7 @@ constexpr std::size_t kSlicesInMemory = std::size_t{1} << 14; // a few MB
 struct Options {
     std::string plan;
     Overrides overrides;
-    Overrides::Text mode, device, steps, check;
+    Overrides::Text mode, device, steps, check, data, targets, tokens;
     Overrides::Text checkpoint, checkpointEvery, resume, clipNorm;
     std::string trace;
     bool json = false;
@@ -46,6 +49,29 @@ Expected<Value> choose(std::string_view option, const std::string& text, const s
         names.push_back(nameOf(value));
     }
     return Error{fmt::format("{} {}: not available; there is: {}", option, text, fmt::join(names, ", "))};
+}
+
+// --data text, text:FILE, idx:FILE, npy:FILE or synthetic, with --targets and --tokens.
+Expected<engine::Plan> withData(engine::Plan plan, const Options& options)
+{
+    engine::DataSpec& data = plan.data;
+    if (options.data) {
+        const std::size_t colon = std::min(options.data->find(':'), options.data->size());
+        const std::string source = options.data->substr(0, colon);
+        const auto known = std::find_if(engine::kDataSourceWords.begin(), engine::kDataSourceWords.end(), [&](const auto& word) { return word.first == source; });
+        if (known == engine::kDataSourceWords.end())
+            return Error{fmt::format("--data {}: not known; synthetic, text, text:FILE, idx:FILE or npy:FILE", *options.data)};
+        data = {.source = known->second, .path = options.data->substr(std::min(colon + 1, options.data->size())), .targets = {}};
+    }
+    if (options.targets) data.targets = *options.targets;
+    if (options.tokens) {
+        const auto known = std::find_if(engine::kTokenWords.begin(), engine::kTokenWords.end(), [&](const auto& word) { return word.first == *options.tokens; });
+        if (known == engine::kTokenWords.end()) return Error{fmt::format("--tokens {}: not known; characters or bytes", *options.tokens)};
+        data.tokens = known->second;
+    }
+    if (!options.data && !options.targets && !options.tokens) return plan;
+    if (auto sound = engine::checkData(data, plan.model); !sound.ok()) return sound.error();
+    return plan;
 }
 
 Expected<engine::Plan> withRunOptions(engine::Plan plan, const Options& options)
@@ -90,7 +116,7 @@ Expected<engine::Plan> withRunOptions(engine::Plan plan, const Options& options)
             return Error{fmt::format("--checkpoint-every {}: there is no folder for the checkpoints; give --checkpoint DIR", *options.checkpointEvery)};
         plan.run.checkpointEvery = static_cast<int>(every.value());
     }
-    return plan;
+    return withData(std::move(plan), options);
 }
 
 // Figures of the step whose time is the run's step time.
@@ -113,7 +139,7 @@ std::string basisText(const LiveRun& run)
 Json resultJson(const LiveRun& run, const std::optional<traces::StepFigures>& figures)
 {
     const engine::RunResult& result = *run.result;
-    return {{"mode", result.mode},
+    Json json{{"mode", result.mode},
             {"device", result.device},
             {"steps", result.steps},
             {"step_ns", result.stepNs},
@@ -126,6 +152,11 @@ Json resultJson(const LiveRun& run, const std::optional<traces::StepFigures>& fi
             {"gradient_max_abs_diff", result.gradientMaxAbsDiff},
             {"per_rank", figures ? ranksJson(run.trace, traces::StepIndex(run.trace), *figures) : Json::array()},
             {"notes", run.trace.notes()}};
+    if (result.text) {
+        json["token_entropy"] = result.text->entropy;
+        json["sample"] = {{"before", result.text->before}, {"after", result.text->after}};
+    }
+    return json;
 }
 
 std::string lossText(const std::vector<double>& loss)
@@ -133,6 +164,14 @@ std::string lossText(const std::vector<double>& loss)
     if (loss.empty()) return "none";
     if (loss.size() == 1) return fmt::format("{:.6g}", loss.front());
     return fmt::format("{:.6g} → {:.6g} in {}", loss.front(), loss.back(), traces::counted(loss.size(), "step"));
+}
+
+// Every line; what a terminal would obey is shown instead.
+std::string indented(std::string_view text)
+{
+    std::string lines = "  ";
+    for (const char c : traces::harmless(text)) lines += c == '\n' ? std::string("\n  ") : std::string(1, c);
+    return lines;
 }
 
 std::string resultText(const LiveRun& run, const std::optional<traces::StepFigures>& figures)
@@ -152,10 +191,12 @@ std::string resultText(const LiveRun& run, const std::optional<traces::StepFigur
         fmt::format("  ideal step      {} (the same without hand-off cost)\n", traces::formatDuration(result.idealStepNs));
     text += fmt::format("  efficiency      {:.3f} (ideal step / step)\n", result.efficiency);
     text += fmt::format("  loss            {}\n", lossText(result.loss));
+    if (result.text) text += fmt::format("  tokens alone    {:.6g} (loss of whoever knows only how often each comes)\n", result.text->entropy);
     text += fmt::format("  output          {}\n", fmt::join(shapes, ", "));
     text += fmt::format("  gradient check  {}, largest difference {:.3g}\n", engine::gradientCheckText(result.gradientCheck),
                         result.gradientMaxAbsDiff);
     for (const std::string& note : run.trace.notes()) text += fmt::format("  note            {}\n", note);
+    if (result.text) text += fmt::format("\nthe model wrote before\n{}\n\nand after\n{}\n", indented(result.text->before), indented(result.text->after));
     if (!figures) return text;
     const std::string among = run.droppedSteps > 0 ? fmt::format("last {}, which stayed in memory", traces::counted(run.trace.steps().size(), "step"))
                                                    : "trace";
@@ -244,6 +285,9 @@ void addRun(CLI::App& program, Work& work)
     text("--checkpoint", options->checkpoint, "DIR", "Folder that checkpoints are written to, after the last step and:");
     text("--checkpoint-every", options->checkpointEvery, "N", "After every so many steps as well");
     text("--resume", options->resume, "DIR", "Go on from a checkpoint: of one step, or the latest in a folder of several. --steps counts those before it too");
+    text("--data", options->data, "SOURCE[:FILE]", "What it learns: synthetic, text (one ships with the program), text:FILE, idx:FILE or npy:FILE");
+    text("--targets", options->targets, "FILE", "Targets or labels, for idx and npy");
+    text("--tokens", options->tokens, "characters|bytes", "Of a text");
     verb.add_option("--trace", options->trace, traceTargetHelp())->type_name("FILE");
     addJsonFlag(verb, options->json);
     addOverrides(verb, options->overrides);

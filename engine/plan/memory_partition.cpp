@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/plan/memory_partition.h"
 
+#include "engine/model/tied.h"
 #include "engine/schedule/milestones.h"
 
 #include <algorithm>
@@ -127,7 +128,7 @@ public:
     explicit LayerSums(const Plan& plan) : fixed_(plan.costs), chunks_(plan.pipeline.chunks), parts_(plan.pipeline.parts())
     {
         weights_ = activations_ = forWeights_ = flops_ = {0};
-        for (const LayerCounts& layer : layerCounts(plan.model)) {
+        for (const LayerCounts& layer : heldCounts(plan.model, static_cast<std::size_t>(plan.stages()))) {
             weights_.push_back(weights_.back() + 4.0 * static_cast<double>(layer.parameters));
             activations_.push_back(activations_.back() + static_cast<double>(layer.activationBytes));
             forWeights_.push_back(forWeights_.back() + static_cast<double>(layer.wgradBytes));

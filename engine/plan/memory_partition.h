@@ -7,7 +7,7 @@
 //
 // A stage holds its weights, with the versions that an asynchronous schedule keeps, its optimizer state, its gradients once they are
 // there, and its activations as often as the schedule has them in flight there: of whole micro-batches, of what a later weight gradient
-// needs, and of inputs from which the rest is computed again. It is exact where a rank has one stage, in one direction. Where it has
+// needs, and of inputs from which the rest is computed again; what waits for a transfer is not counted. It is exact where a rank has one stage, in one direction. Where it has
 // several, whose peaks may come at different moments, each stage counts by itself.
 #pragma once
 

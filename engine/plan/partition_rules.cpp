@@ -2,6 +2,7 @@
 #include "engine/plan/partition_rules.h"
 
 #include "engine/model/layout.h"
+#include "engine/model/tied.h"
 #include "engine/plan/memory_partition.h"
 #include "engine/plan/plan_words.h"
 #include "engine/plan/refit.h"
@@ -26,7 +27,7 @@ Partition uniformPartition(int layers, int stages)
 Expected<Partition> balancedBy(const Plan& plan, double (*weightOf)(const LayerCounts&))
 {
     std::vector<double> weight;
-    for (const LayerCounts& layer : layerCounts(plan.model)) weight.push_back(weightOf(layer));
+    for (const LayerCounts& layer : heldCounts(plan.model, static_cast<std::size_t>(plan.stages()))) weight.push_back(weightOf(layer));
     return balancedPartition(weight, plan.stages());
 }
 

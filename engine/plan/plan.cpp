@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/plan/plan.h"
 
+#include "engine/data/dataset.h"
 #include "engine/plan/partition_rules.h"
 #include "engine/plan/plan_words.h"
 #include "engine/schedule/offload.h"
@@ -234,6 +235,7 @@ Expected<void> checkPlan(const Plan& plan)
     } else if (!plan.partition.empty() || plan.partitionRule != PartitionRule::Flops) {
         return Error{"partition: there is no model to partition; leave it out, or add a model"};
     }
+    if (Expected<void> data = checkData(plan.data, plan.model); !data.ok()) return data.error();
     if (ScheduleVerdict schedule = judgeSchedule(plan); !schedule.possible.ok()) return schedule.possible;
     if (Expected<CostTable> costs = costsOf(plan); !costs.ok()) return costs.error();
     return {};

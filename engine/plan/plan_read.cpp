@@ -19,6 +19,16 @@ std::span<const Word<Enum>> choices(const std::array<Word<Enum>, N>& words)
     return words;
 }
 
+Expected<void> readData(const Json& json, DataSpec& data)
+{
+    JsonObject object(json, "data");
+    object.choice("source", data.source, choices(kDataSourceWords));
+    object.text("path", data.path);
+    object.text("targets", data.targets);
+    object.choice("tokens", data.tokens, choices(kTokenWords));
+    return object.finish();
+}
+
 Expected<void> readPipeline(const Json& json, PipelineSpec& pipeline)
 {
     JsonObject object(json, "pipeline");
@@ -198,6 +208,7 @@ Expected<Plan> readPlanObject(const Json& json)
     object.text("name", plan.name);
     object.text("description", plan.description);
     if (const Json* model = object.find("model")) object.take(readModel(*model, plan.model));
+    if (const Json* data = object.find("data")) object.take(readData(*data, plan.data));
     if (const Json* pipeline = object.find("pipeline")) object.take(readPipeline(*pipeline, plan.pipeline));
     if (const Json* costs = object.find("costs")) object.take(readCosts(*costs, plan.costs));
     if (const Json* machine = object.find("machine")) object.take(readMachine(*machine, plan.machine));

@@ -20,6 +20,9 @@ inline constexpr std::array<Word<Positions>, 2> kPositionsWords{{{"learned", Pos
 inline constexpr std::array<Word<FeedForward>, 2> kFeedForwardWords{{{"gelu", FeedForward::Gelu}, {"swiglu", FeedForward::SwiGlu}}};
 inline constexpr std::array<Word<Loss>, 2> kLossWords{
     {{"mse", Loss::MeanSquaredError}, {"cross_entropy", Loss::CrossEntropy}}};
+inline constexpr std::array<Word<DataSource>, 4> kDataSourceWords{
+    {{"synthetic", DataSource::Synthetic}, {"text", DataSource::Text}, {"idx", DataSource::Idx}, {"npy", DataSource::Npy}}};
+inline constexpr std::array<Word<TokenUnit>, 2> kTokenWords{{{"characters", TokenUnit::Character}, {"bytes", TokenUnit::Byte}}};
 inline constexpr std::array<Word<PartitionRule>, 5> kPartitionWords{{{"flops", PartitionRule::Flops},
                                                                      {"uniform", PartitionRule::Uniform},
                                                                      {"parameters", PartitionRule::Parameters},

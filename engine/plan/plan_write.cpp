@@ -49,6 +49,15 @@ OrderedJson costsJson(const CostSpec& costs)
     return json;
 }
 
+OrderedJson dataJson(const DataSpec& data)
+{
+    OrderedJson json{{"source", wordOf(kDataSourceWords, data.source)}};
+    if (!data.path.empty()) json["path"] = data.path;
+    if (!data.targets.empty()) json["targets"] = data.targets;
+    if (data.tokens != DataSpec{}.tokens) json["tokens"] = wordOf(kTokenWords, data.tokens);
+    return json;
+}
+
 OrderedJson runJson(const RunSpec& run)
 {
     OrderedJson json{{"mode", wordOf(kRunModeWords, run.mode)},
@@ -95,6 +104,7 @@ std::string writePlan(const Plan& plan)
     OrderedJson json{{"stagecraft_plan", kPlanSchemaVersion}, {"name", plan.name}};
     if (!plan.description.empty()) json["description"] = plan.description;
     if (!plan.model.empty()) json["model"] = modelJson(plan.model);
+    if (plan.data != DataSpec{}) json["data"] = dataJson(plan.data);
     if (!plan.partition.empty()) json["partition"] = plan.partition;
     else if (plan.partitionRule != PartitionRule::Flops) json["partition"] = wordOf(kPartitionWords, plan.partitionRule);
     OrderedJson pipeline{{"schedule", plan.pipeline.schedule},

@@ -39,17 +39,11 @@ at::Generator generatorFor(const engine::Plan& plan, std::uint64_t place)
 // A replica's own part lies in memory of its own, so that it does not hold the others' data as well.
 std::vector<Tensor> cut(Tensor batch, const engine::Plan& plan, int replica)
 {
-    int microbatches = plan.pipeline.microbatches;
-    if (replica == kAllReplicas) {
-        microbatches *= plan.machine.replicas;
-    } else if (plan.machine.replicas > 1) {
-        const std::int64_t rows = std::int64_t{microbatches} * plan.model.microbatchRows;
+    if (replica != kAllReplicas && plan.machine.replicas > 1) {
+        const std::int64_t rows = std::int64_t{plan.pipeline.microbatches} * plan.model.microbatchRows;
         batch = batch.narrow(0, replica * rows, rows).clone();
     }
-    std::vector<Tensor> pieces;
-    for (int i = 0; i < microbatches; ++i)
-        pieces.push_back(batch.narrow(0, std::int64_t{i} * plan.model.microbatchRows, plan.model.microbatchRows));
-    return pieces;
+    return cutMicrobatches(batch, plan);
 }
 
 Tensor inputBatch(const engine::Plan& plan)
@@ -62,6 +56,13 @@ Tensor inputBatch(const engine::Plan& plan)
 }
 
 } // namespace
+
+std::vector<Tensor> cutMicrobatches(const Tensor& batch, const engine::Plan& plan)
+{
+    std::vector<Tensor> pieces;
+    for (std::int64_t row = 0; row < batch.size(0); row += plan.model.microbatchRows) pieces.push_back(batch.narrow(0, row, plan.model.microbatchRows));
+    return pieces;
+}
 
 std::vector<Tensor> makeInputs(const engine::Plan& plan, int replica) { return cut(inputBatch(plan), plan, replica); }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The data of a run, from its seed: one batch, used again in every step, in views of one micro-batch each. And the loss.
-// Private to the runtime.
+// Data that is made from the seed: one batch, used again in every step, in views of one micro-batch each (data_torch.h gives a run its
+// batches). How batches are cut. And the loss. Private to the runtime.
 #pragma once
 
 #include "engine/plan/plan.h"
@@ -18,6 +18,9 @@ inline constexpr int kAllReplicas = -1;
 std::vector<at::Tensor> makeInputs(const engine::Plan& plan, int replica = kAllReplicas);
 // What the last stage compares with: N(0,1) of the output's shape; or the next token, or of each row a uniform class.
 std::vector<at::Tensor> makeTargets(const engine::Plan& plan, int replica = kAllReplicas);
+
+// In views of one micro-batch each.
+std::vector<at::Tensor> cutMicrobatches(const at::Tensor& batch, const engine::Plan& plan);
 
 // Positions of each slice, where the plan cuts sequences; they add up to the sequence, and none is empty. Precondition: the model takes
 // sequences of at least as many positions.

@@ -20,42 +20,43 @@ namespace stagecraft::runtime {
 
 using namespace traces;
 
-Pipeline::Pipeline(const Spec& spec, const Preparation& preparation) : run_(spec.plan.run), schedule_(spec.schedule), replica_(spec.replica), fault_(spec.fault)
+Pipeline::Pipeline(const Spec& spec, const Preparation& preparation)
+    : run_(spec.plan.run), schedule_(spec.schedule), replica_(spec.replica), batches_(spec.batches), lengths_(sliceLengths(spec.plan)), fault_(spec.fault)
 {
     for (int r = 0; r < schedule_.ranks; ++r) ledgers_.push_back(MemoryLedger::create(spec.clock, spec.plan.machine.memory));
-    const std::vector<int> lengths = sliceLengths(spec.plan);
     firstLayer_.assign(1, 0);
     for (const int layers : spec.partition) firstLayer_.push_back(firstLayer_.back() + layers);
     for (const Flow flow : schedule_.flows()) {
         for (std::size_t s = 0; s < stageCount(); ++s) {
             const Place place{flow, Stage{s}};
             stages_.push_back(std::make_unique<StageModule>(
-                StageModule::Spec{spec.plan, firstLayer_[s], spec.partition[s], dutiesOf(schedule_, place), lengths, spec.replica}, &ledgerOf(place),
+                StageModule::Spec{spec.plan, firstLayer_[s], spec.partition[s], dutiesOf(schedule_, place), lengths_, spec.replica}, &ledgerOf(place),
                 preparation));
         }
     }
     preparation.goOn();
-    giveData(spec.plan, lengths);
 }
 
 // The micro-batches that go up are the last ones of the batch.
-void Pipeline::giveData(const engine::Plan& plan, const std::vector<int>& lengths)
+void Pipeline::giveData(Step step)
 {
     const int slices = schedule_.slices;
     for (const Flow flow : schedule_.flows()) {
         const auto first = static_cast<std::ptrdiff_t>(flow == Flow::Up ? schedule_.units(Flow::Down) / slices : 0);
         const auto own = [&](const std::vector<at::Tensor>& all) {
             const std::vector<at::Tensor> whole(all.begin() + first, all.begin() + first + schedule_.units(flow) / slices);
-            return lengths.empty() ? cutRows(whole, slices) : cutSequences(whole, lengths);
+            return lengths_.empty() ? cutRows(whole, slices) : cutSequences(whole, lengths_);
         };
         const Place start{flow, Stage{0}};
         const Place end{flow, Stage{stageCount() - 1}};
         {
             const AllocationScope scope({.ledger = &ledgerOf(start)});
-            stage(start).giveInputs(own(makeInputs(plan, replica_)));
+            stage(start).giveInputs({}); // the old ones go before the new ones come
+            stage(start).giveInputs(own(batches_.inputs(step, replica_)));
         }
         const AllocationScope scope({.ledger = &ledgerOf(end)});
-        stage(end).giveTargets(own(makeTargets(plan, replica_)));
+        stage(end).giveTargets({});
+        stage(end).giveTargets(own(batches_.targets(step, replica_)));
     }
 }
 

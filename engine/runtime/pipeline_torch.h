@@ -3,6 +3,7 @@
 // The stages of a run, their data and their ledgers: everything that both ways of running share. Private to the runtime.
 #pragma once
 
+#include "engine/runtime/data_torch.h"
 #include "engine/runtime/local_session.h"
 #include "engine/runtime/preparation.h"
 #include "engine/runtime/stage_torch.h"
@@ -20,11 +21,15 @@ public:
         const engine::Plan& plan;
         const engine::Schedule& schedule;
         const engine::Partition& partition;
+        const BatchSource& batches;
         const Clock& clock;
         std::optional<InjectedFault> fault;
         int replica = 0; // of those of the plan's machine
     };
     Pipeline(const Spec& spec, const Preparation& preparation);
+
+    // Before a step: the first one, and each whose batch is another one.
+    void giveData(traces::Step step);
 
     // Executes one action on the calling thread: F, B, I, W, RECOMPUTE or the optimizer of a stage. `input` is what arrived from
     // another stage, the result what goes to another one; undefined where there is none. Throws what LibTorch throws.
@@ -61,12 +66,13 @@ private:
     [[nodiscard]] const InjectedFault* faultOf(const traces::Work& work, traces::Step step) const;
     [[nodiscard]] std::size_t stageCount() const { return schedule_.stageToRank.size(); }
     [[nodiscard]] MemoryLedger& ledgerOf(const Place& place) { return ledger(schedule_.rankOf(place.flow, place.stage)); }
-    void giveData(const engine::Plan& plan, const std::vector<int>& lengths); // of slices; empty: sequences are whole
 
     const engine::RunSpec& run_;
     const engine::Schedule& schedule_;
     const int replica_;
     std::vector<int> firstLayer_; // of each stage, and behind the last the number of all
+    const BatchSource& batches_;
+    std::vector<int> lengths_; // of slices; empty: sequences are whole
     std::vector<LedgerHandle> ledgers_; // before the stages: their blocks are booked there
     std::vector<std::unique_ptr<StageModule>> stages_; // of the direction down, then up
     std::optional<InjectedFault> fault_;

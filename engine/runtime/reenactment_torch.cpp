@@ -14,9 +14,9 @@ namespace stagecraft::runtime {
 
 using at::Tensor;
 
-Reenactment::Reenactment(const engine::Plan& plan, const engine::Schedule& schedule, const engine::Partition& partition,
+Reenactment::Reenactment(const engine::Plan& plan, const engine::Schedule& schedule, const engine::Partition& partition, const BatchSource& batches,
                          const engine::Checkpoint* resume, const Preparation& preparation)
-    : plan_(plan), inputs_(makeInputs(plan)), targets_(makeTargets(plan))
+    : plan_(plan), batches_(batches)
 {
     int layer = 0;
     for (std::size_t s = 0; s < partition.size(); ++s) {
@@ -37,6 +37,10 @@ Reenactment::Reenactment(const engine::Plan& plan, const engine::Schedule& sched
 // Micro-batches go by versions that others make, so the order is found on the way.
 void Reenactment::runStep(traces::Step step, const Preparation& preparation)
 {
+    if (inputs_.empty() || batches_.changes()) {
+        inputs_ = batches_.inputs(step);
+        targets_ = batches_.targets(step);
+    }
     for (StageState& stage : stages_) {
         stage.versions.erase(stage.versions.begin(), stage.versions.end() - 1);
         stage.collected = 0;

@@ -46,9 +46,9 @@ Difference differenceOf(const at::Tensor& gradient, const at::Tensor& expected)
 
 } // namespace
 
-GradientChecker::GradientChecker(const engine::Plan& plan, const engine::Schedule& schedule, engine::Partition partition,
+GradientChecker::GradientChecker(const engine::Plan& plan, const engine::Schedule& schedule, engine::Partition partition, const BatchSource& batches,
                                  const engine::Checkpoint* resume)
-    : plan_(plan), schedule_(schedule), partition_(std::move(partition)), resume_(resume)
+    : plan_(plan), schedule_(schedule), partition_(std::move(partition)), resume_(resume), batches_(batches)
 {
     const int downwards = schedule.units(schedule.flows().front()) / schedule.slices; // whose micro-batches come first
     for (const Place& place : places(schedule)) {
@@ -76,8 +76,6 @@ bool GradientChecker::due(Step step) const
 
 void GradientChecker::build(const Preparation& preparation)
 {
-    inputs_ = makeInputs(plan_);
-    targets_ = makeTargets(plan_);
     const std::vector<engine::Layer>& model = plan_.model.layers;
     for (std::size_t place = 0; place < model.size(); ++place) {
         preparation.next({"building the reference", static_cast<int>(place), static_cast<int>(model.size())});
@@ -195,10 +193,14 @@ void GradientChecker::prepare(Step step, const Replicas& replicas, const Prepara
 {
     const AllocationScope nobody({});
     if (schedule_.asynchronous()) {
-        if (!reenactment_) reenactment_.emplace(plan_, schedule_, partition_, resume_, preparation);
+        if (!reenactment_) reenactment_.emplace(plan_, schedule_, partition_, batches_, resume_, preparation);
         return reenactment_->runStep(step, preparation);
     }
     if (layers_.empty()) build(preparation);
+    if (inputs_.empty() || batches_.changes()) {
+        inputs_ = batches_.inputs(step);
+        targets_ = batches_.targets(step);
+    }
     if (step != firstStep()) takeWeights(*replicas.front());
     if (schedule_.inference()) computeOutputs(preparation);
     else computeGradients(preparation);

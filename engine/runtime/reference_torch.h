@@ -6,7 +6,7 @@
 // that is timed, and its memory is booked on no rank. Where weights change while micro-batches are in flight, the weights after the
 // step are compared with a plain re-enactment of the update rule. Private to the runtime.
 //
-//   GradientChecker checker(plan, schedule, partition);
+//   GradientChecker checker(plan, schedule, partition, batches);
 //   if (checker.due(step)) checker.prepare(step, replicas, preparation); // before the step
 //   if (checker.due(step)) checker.compare(step, replicas);              // after it
 //
@@ -42,7 +42,7 @@ struct CheckOutcome {
 // all versions of a step. Its weights and its optimizers go on from step to step by themselves.
 class Reenactment {
 public:
-    Reenactment(const engine::Plan& plan, const engine::Schedule& schedule, const engine::Partition& partition,
+    Reenactment(const engine::Plan& plan, const engine::Schedule& schedule, const engine::Partition& partition, const BatchSource& batches,
                 const engine::Checkpoint* resume, const Preparation& preparation);
 
     void runStep(traces::Step step, const Preparation& preparation);
@@ -64,8 +64,9 @@ private:
     static void update(StageState& stage, double rate);
 
     const engine::Plan& plan_;
+    const BatchSource& batches_;
     std::vector<StageState> stages_;
-    std::vector<at::Tensor> inputs_;
+    std::vector<at::Tensor> inputs_; // of the step
     std::vector<at::Tensor> targets_;
 };
 
@@ -74,7 +75,7 @@ public:
     static constexpr double kTolerance = 1e-4;
 
     // `resume`: what the run goes on from, and the reference by itself as well; none: both begin with the seed's weights.
-    GradientChecker(const engine::Plan& plan, const engine::Schedule& schedule, engine::Partition partition,
+    GradientChecker(const engine::Plan& plan, const engine::Schedule& schedule, engine::Partition partition, const BatchSource& batches,
                     const engine::Checkpoint* resume = nullptr);
 
     [[nodiscard]] bool due(traces::Step step) const;
@@ -104,6 +105,7 @@ private:
     const engine::Schedule& schedule_;
     engine::Partition partition_;
     const engine::Checkpoint* resume_;
+    const BatchSource& batches_;
     struct Copy {
         int replica = 0;
         Place place;
@@ -112,7 +114,7 @@ private:
     std::vector<LayerModule> layers_;
     std::vector<std::vector<at::Tensor>> parameters_; // by stage
     std::vector<std::vector<at::Tensor>> expected_;   // gradients by stage; of inference the outputs by micro-batch, one each
-    std::vector<at::Tensor> inputs_;
+    std::vector<at::Tensor> inputs_; // of the step
     std::vector<at::Tensor> targets_;
     std::optional<Reenactment> reenactment_; // asynchronous
     CheckOutcome outcome_;

@@ -115,6 +115,7 @@ Expected<RunResult> summarizeRun(const RunFacts& facts)
     result.outputs = facts.outputs;
     result.gradientCheck = facts.check;
     result.gradientMaxAbsDiff = facts.maxAbsDiff;
+    result.text = facts.text;
 
     const Expected<TimeNs> predicted = simulatedStep(facts, result, Ways::Measured);
     if (!predicted.ok()) return predicted.error();

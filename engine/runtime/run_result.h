@@ -23,6 +23,7 @@ struct RunFacts {
     std::vector<std::vector<std::int64_t>> outputs;
     engine::GradientCheck check = engine::GradientCheck::Off;
     double maxAbsDiff = 0;
+    std::optional<engine::TextLearned> text = {};
 };
 
 // An error where no step was completed, or the costs cannot be simulated.

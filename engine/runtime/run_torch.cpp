@@ -9,6 +9,7 @@
 #include "engine/runtime/replica_part.h"
 #include "engine/runtime/run_messages.h"
 #include "engine/runtime/run_result.h"
+#include "engine/runtime/sample_torch.h"
 
 #include <ATen/Parallel.h>
 
@@ -29,11 +30,11 @@ int threadsOf(const RunnablePlan& runnable)
     return runnable.plan.machine.replicas * runnable.schedule.ranks * (sumsAmongReplicas(runnable) ? 2 : 1);
 }
 
-Replicas buildReplicas(const RunnablePlan& r, const Clock& clock, const std::optional<InjectedFault>& fault, const Preparation& preparation)
+Replicas buildReplicas(const RunnablePlan& r, const BatchSource& batches, const Clock& clock, const std::optional<InjectedFault>& fault, const Preparation& preparation)
 {
     Replicas replicas;
     for (int j = 0; j < r.plan.machine.replicas; ++j)
-        replicas.push_back(std::make_unique<Pipeline>(Pipeline::Spec{r.plan, r.schedule, r.partition, clock, j == 0 ? fault : std::nullopt, j}, preparation));
+        replicas.push_back(std::make_unique<Pipeline>(Pipeline::Spec{r.plan, r.schedule, r.partition, batches, clock, j == 0 ? fault : std::nullopt, j}, preparation));
     return replicas;
 }
 
@@ -118,7 +119,8 @@ void Run::execute()
                                                          .totals = recorder_.totals(),
                                                          .outputs = outputs_,
                                                          .check = check_,
-                                                         .maxAbsDiff = maxAbsDiff_});
+                                                         .maxAbsDiff = maxAbsDiff_,
+                                                         .text = text_});
         if (result.ok()) add(ResultMessage{result.value()});
     }
     SessionState last = SessionState::Finished;
@@ -139,16 +141,19 @@ void Run::trainSteps()
     at::set_num_threads(1);
     const RunnablePlan& r = runnable_;
     const Preparation preparation(control_, [this](const PreparationPiece& piece) { say(preparationProgress(piece)); });
-    const Replicas replicas = buildReplicas(r, clock_, options_.fault, preparation);
+    const BatchSource batches(r.plan, r.data);
+    const Replicas replicas = buildReplicas(r, batches, clock_, options_.fault, preparation);
     if (r.resume) {
         phase_ = "going on from the checkpoint";
         for (const auto& pipeline : replicas) restore(*r.resume, *pipeline);
     }
     const std::optional<ReplicaSums> sums = sumsOf(r, *replicas.front());
-    GradientChecker checker(r.plan, r.schedule, r.partition, r.resume.get());
-    StepKeeper keeper(r.plan, replicas, checker, recorder_, control_);
+    GradientChecker checker(r.plan, r.schedule, r.partition, batches, r.resume.get());
+    StepKeeper keeper(r.plan, replicas, checker, recorder_, control_, batches);
     keeper.prepare(Step{r.firstStep()}, preparation);
     if (control_.ending()) return;
+    const TextTokens* text = r.data ? r.data->text() : nullptr;
+    if (text) text_ = TextLearned{.entropy = text->entropy(), .before = sampleText(*replicas.front(), r.plan, *text), .after = {}};
 
     enterState(SessionState::Running);
     phase_ = "running the steps";
@@ -163,6 +168,7 @@ void Run::trainSteps()
         runOnThreads(executions);
     }
     if (keeper.completed() > 0) outputs_ = {outputShape(replicas)};
+    if (text) text_->after = sampleText(*replicas.front(), r.plan, *text);
     check_ = checker.outcome().result;
     maxAbsDiff_ = checker.outcome().maxAbsDiff;
 }

@@ -181,6 +181,16 @@ Expected<void> resume(RunnablePlan& runnable)
     return {};
 }
 
+// Reads the plan's files.
+Expected<std::shared_ptr<const Dataset>> dataOf(const Plan& plan)
+{
+    if (plan.data.source == DataSource::Synthetic) return std::shared_ptr<const Dataset>();
+    Expected<Dataset> data = openDataset(plan.data);
+    if (!data.ok()) return data.error();
+    if (const auto fits = checkFit(data.value(), plan.model); !fits.ok()) return fits.error();
+    return std::shared_ptr<const Dataset>(std::make_shared<const Dataset>(std::move(data).value()));
+}
+
 } // namespace
 
 Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& memory)
@@ -196,6 +206,8 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& memory)
     if (!costs.ok()) return costs.error();
     // what surely is too much is said before its schedule is made, which may have millions of actions
     if (const auto lasting = judgeMemory(memoryNeed(plan, {}, costs.value()), memory); !lasting.ok()) return lasting.error();
+    const Expected<std::shared_ptr<const Dataset>> data = dataOf(plan);
+    if (!data.ok()) return data.error();
     const Expected<Schedule> schedule = scheduleOf(plan);
     if (!schedule.ok()) return schedule.error();
     if (const auto actions = checkActions(plan, schedule.value()); !actions.ok()) return actions.error();
@@ -217,7 +229,7 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& memory)
                                  schedule.value().name)};
     const Expected<Partition> partition = partitionOf(plan);
     if (!partition.ok()) return partition.error();
-    RunnablePlan runnable{plan, withoutCommunication(schedule.value()), partition.value(), costs.value(), {}};
+    RunnablePlan runnable{plan, withoutCommunication(schedule.value()), partition.value(), costs.value(), data.value(), {}};
     runnable.notes = {judgeMemory(memoryNeed(plan, runnable.schedule, runnable.costs), memory).value(), leftOutOf(plan.machine)};
     std::erase(runnable.notes, "");
     if (const auto resumed = resume(runnable); !resumed.ok()) return resumed.error();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/data/dataset.h"
 #include "engine/plan/plan.h"
 #include "engine/probe/host_memory.h"
 
@@ -18,6 +19,7 @@ struct RunnablePlan {
     engine::Schedule schedule;
     engine::Partition partition;
     engine::CostTable costs;
+    std::shared_ptr<const engine::Dataset> data; // that the plan learns from; nothing: synthetic
     std::vector<std::string> notes; // what whoever starts it should know
     std::shared_ptr<const engine::Checkpoint> resume = {}; // that it goes on from
 

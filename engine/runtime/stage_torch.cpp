@@ -237,6 +237,14 @@ void StageModule::recompute(int unit)
     run(unit, kept);
 }
 
+Tensor StageModule::evaluate(Tensor x)
+{
+    const at::NoGradGuard noGrad;
+    if (stash_) setParameters(layers_, parameters_);
+    for (const LayerModule& layer : layers_) x = layer.forward(x);
+    return x;
+}
+
 Tensor StageModule::goBack(int unit, InFlight& work, Tensor outputGradient, SplitBackward* later)
 {
     if (!targets_.empty()) {

@@ -70,6 +70,9 @@ public:
     void shrinkGradients(double factor);
     void optimize(double rate); // the learning rate; settles the gradients where that is still to do
 
+    // Beside the steps: through the newest weights, without a trace of it. No action is being executed.
+    at::Tensor evaluate(at::Tensor x);
+
     // Losses of the step whose forwards have run, by unit; the last stage's. And the shape of its whole output.
     [[nodiscard]] const std::vector<double>& losses() const { return losses_; }
     [[nodiscard]] std::vector<std::int64_t> outputShape() const;

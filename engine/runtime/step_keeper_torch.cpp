@@ -11,13 +11,20 @@ namespace stagecraft::runtime {
 using namespace traces;
 
 StepKeeper::StepKeeper(const engine::Plan& plan, const Replicas& replicas, GradientChecker& checker, RunRecorder& recorder,
-                       RunControl& control)
-    : plan_(plan), replicas_(replicas), checker_(checker), recorder_(recorder), control_(control)
+                       RunControl& control, const BatchSource& batches)
+    : plan_(plan), replicas_(replicas), checker_(checker), recorder_(recorder), control_(control), batches_(batches)
 {
 }
 
 void StepKeeper::prepare(Step step, const Preparation& preparation)
 {
+    if (!std::exchange(prepared_, true) || batches_.changes()) {
+        try {
+            for (const auto& pipeline : replicas_) pipeline->giveData(step);
+        } catch (...) {
+            return control_.fail(describeFailure("giving the stages their data", std::current_exception()));
+        }
+    }
     if (!checker_.due(step)) return;
     try {
         checker_.prepare(step, replicas_, preparation);

@@ -13,9 +13,9 @@ namespace stagecraft::runtime {
 class StepKeeper {
 public:
     StepKeeper(const engine::Plan& plan, const Replicas& replicas, GradientChecker& checker, RunRecorder& recorder,
-               RunControl& control);
+               RunControl& control, const BatchSource& batches);
 
-    // Before the step, with time to compute. Failures go to the run's control.
+    // Before the step, with time to compute: its data, where they are others than before, and the reference of the check. Failures go to the run's control.
     void prepare(traces::Step step, const Preparation& preparation);
     // After it.
     void finish(traces::Step step, traces::Interval span);
@@ -30,6 +30,8 @@ private:
     GradientChecker& checker_;
     RunRecorder& recorder_;
     RunControl& control_;
+    const BatchSource& batches_;
+    bool prepared_ = false; // any step
     int completed_ = 0;
     bool saidDiverged_ = false;
 };

@@ -65,7 +65,7 @@ struct MessageWriter {
         for (const double value : r.loss) loss.push_back(numberJson(value));
         Json costs = Json::array();
         for (const StageCosts& stage : r.measuredCosts) costs.push_back(stageCostsJson(stage));
-        return {{"message", "result"},
+        Json json{{"message", "result"},
                 {"result",
                  {{"mode", r.mode},
                   {"device", r.device},
@@ -80,6 +80,8 @@ struct MessageWriter {
                   {"gradient_max_abs_diff", numberJson(r.gradientMaxAbsDiff)},
                   {"measured_costs", std::move(costs)},
                   {"measured_transfer_ns", r.measuredTransferNs}}}};
+        if (r.text) json["result"]["text"] = {{"entropy", r.text->entropy}, {"before", r.text->before}, {"after", r.text->after}};
+        return json;
     }
 };
 
@@ -117,6 +119,14 @@ Expected<void> readResult(const Json& json, RunResult& r)
         return readStageCosts(stage, path, r.measuredCosts.emplace_back());
     });
     object.integer("measured_transfer_ns", r.measuredTransferNs, std::int64_t{0}, kMostInt64);
+    if (const Json* learned = object.find("text")) {
+        JsonObject text(*learned, "result.text");
+        TextLearned& out = r.text.emplace();
+        text.number("entropy", out.entropy, 0, kMostNumber);
+        text.text("before", out.before);
+        text.text("after", out.after);
+        object.take(text.finish());
+    }
     return object.finish();
 }
 

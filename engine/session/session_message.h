@@ -42,6 +42,14 @@ struct FailureMessage {
 enum class GradientCheck : std::uint8_t { Off, Bitwise, Tolerance, Failed };
 std::string_view gradientCheckText(GradientCheck check); // "off", "bitwise", "tolerance", "failed"
 
+// Of a run that learned a text.
+struct TextLearned {
+    double entropy = 0;  // of its tokens one by one, in nats: the loss of whoever knows nothing but how often each comes
+    std::string before;  // what the model would write: the begin of the text, and on from there
+    std::string after;   // the steps
+    bool operator==(const TextLearned&) const = default;
+};
+
 // What a run measured; times in ns, virtual when emulated. The figures of each rank come from the trace.
 struct RunResult {
     std::string mode;
@@ -55,6 +63,7 @@ struct RunResult {
     std::vector<std::vector<std::int64_t>> outputs; // shape of the last stage's output over the whole batch of a step
     GradientCheck gradientCheck = GradientCheck::Off;
     double gradientMaxAbsDiff = 0;
+    std::optional<TextLearned> text;
     std::vector<StageCosts> measuredCosts; // medians per stage, to be taken over into a plan
     TimeNs measuredTransferNs = 0;         // median hand-off
     bool operator==(const RunResult&) const = default;

@@ -75,6 +75,23 @@ TEST_P(EveryMode, PrintsTheKeysOfTheContract)
     EXPECT_EQ(analysed["clock"], GetParam() == std::string("emulated") ? "virtual" : "monotonic");
 }
 
+TEST(Run, TellsWhatAModelOfATextWroteBeforeAndAfter)
+{
+    const Json json = runJsonOf({"run", "gpt-text", "--steps", "2", "--json"});
+    EXPECT_NEAR(json["token_entropy"].get<double>(), 2.9375, 1e-4);
+    EXPECT_THAT(json["sample"]["before"].get<std::string>(), testing::StartsWith("THE LINE"));
+    EXPECT_NE(json["sample"]["before"], json["sample"]["after"]);
+    const TemporaryFolder folder;
+    std::ofstream(folder.file("own.txt")) << std::string(3000, 'a') + std::string(3000, 'b');
+    const Json own = runJsonOf({"run", "gpt-text", "--steps", "2", "--data", "text:" + folder.file("own.txt"), "--json"});
+    EXPECT_NEAR(own["token_entropy"].get<double>(), std::log(2.0), 1e-9);
+    expectRefusal({"run", "hello", "--data", "text"}, 2, "data.source: a text needs a model that begins with an embedding");
+    expectRefusal({"run", "gpt-text", "--data", "web"}, 2, "--data web: not known");
+    expectRefusal({"run", "gpt-text", "--data", "text:/nowhere.txt"}, 1, "/nowhere.txt");
+    expectRefusal({"run", "gpt-text", "--tokens", "bytes"}, 1, "set vocabulary to 256 or more");
+    expectRefusal({"run", "gpt-text", "--tokens", "words"}, 2, "--tokens words: not known");
+}
+
 INSTANTIATE_TEST_SUITE_P(Run, EveryMode, testing::Values("threads", "emulated"),
                          [](const auto& test) { return std::string(test.param); });
 
