@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "app/cli/durations.h"
 #include "app/cli/figures_json.h"
 #include "app/cli/figures_text.h"
 #include "app/cli/live_engine.h"
 #include "app/cli/live_run.h"
 #include "app/cli/overrides.h"
 #include "app/cli/plan_argument.h"
+#include "app/cli/throughput.h"
 #include "app/cli/trace_argument.h"
 #include "app/cli/verbs.h"
 #include "engine/data/dataset.h"
@@ -152,6 +154,8 @@ Json resultJson(const LiveRun& run, const std::optional<traces::StepFigures>& fi
             {"gradient_max_abs_diff", result.gradientMaxAbsDiff},
             {"per_rank", figures ? ranksJson(run.trace, traces::StepIndex(run.trace), *figures) : Json::array()},
             {"notes", run.trace.notes()}};
+    json["throughput"] = throughputJson(result.throughput);
+    json["measured"] = durationsJson(run.trace, durationsOf(run.trace))["actions"];
     if (result.text) {
         json["token_entropy"] = result.text->entropy;
         json["sample"] = {{"before", result.text->before}, {"after", result.text->after}};
@@ -190,6 +194,7 @@ std::string resultText(const LiveRun& run, const std::optional<traces::StepFigur
     text +=
         fmt::format("  ideal step      {} (the same without hand-off cost)\n", traces::formatDuration(result.idealStepNs));
     text += fmt::format("  efficiency      {:.3f} (ideal step / step)\n", result.efficiency);
+    text += throughputText(result.throughput);
     text += fmt::format("  loss            {}\n", lossText(result.loss));
     if (result.text) text += fmt::format("  tokens alone    {:.6g} (loss of whoever knows only how often each comes)\n", result.text->entropy);
     text += fmt::format("  output          {}\n", fmt::join(shapes, ", "));
@@ -197,6 +202,7 @@ std::string resultText(const LiveRun& run, const std::optional<traces::StepFigur
                         result.gradientMaxAbsDiff);
     for (const std::string& note : run.trace.notes()) text += fmt::format("  note            {}\n", note);
     if (result.text) text += fmt::format("\nthe model wrote before\n{}\n\nand after\n{}\n", indented(result.text->before), indented(result.text->after));
+    text += durationsText(run.trace, durationsOf(run.trace));
     if (!figures) return text;
     const std::string among = run.droppedSteps > 0 ? fmt::format("last {}, which stayed in memory", traces::counted(run.trace.steps().size(), "step"))
                                                    : "trace";

@@ -43,6 +43,7 @@ private:
     std::vector<std::vector<std::int64_t>> outputs_;
     engine::GradientCheck check_ = engine::GradientCheck::Off;
     double maxAbsDiff_ = 0;
+    double peakFlops_ = 0;
     std::optional<engine::TextLearned> text_;
     const char* phase_ = "building the stages"; // what a failure without a place happened in
     std::mutex stateMutex_; // guards changes of state_, each with its record, until the run is over

@@ -75,6 +75,21 @@ Link measuredReplicaLink(const RunFacts& facts, const std::vector<StageCosts>& c
 
 enum class Ways : std::uint8_t { Measured, Free };
 
+// Model FLOPs: what is computed again is no work done (PaLM, arXiv 2204.02311 appendix B).
+Throughput throughputOf(const RunFacts& facts, TimeNs step)
+{
+    if (step <= 0) return {};
+    const ModelSpec& model = facts.plan.model;
+    double flops = 0;
+    for (const LayerCounts& layer : layerCounts(model)) flops += layer.forwardFlops + (facts.schedule.inference() ? 0 : layer.backwardFlops);
+    const double replicas = facts.plan.machine.replicas;
+    const double perSecond = facts.plan.pipeline.microbatches * replicas * 1e9 / static_cast<double>(step);
+    Throughput throughput{.samplesPerSecond = model.microbatchRows * perSecond, .flopsPerSecond = flops * perSecond, .peakFlopsPerSecond = facts.peakFlops};
+    if (const std::optional<TokenInput> tokens = tokenInput(model)) throughput.tokensPerSecond = throughput.samplesPerSecond * tokens->sequence;
+    if (facts.peakFlops > 0) throughput.utilisation = throughput.flopsPerSecond / (facts.peakFlops * facts.schedule.ranks * replicas);
+    return throughput;
+}
+
 Expected<TimeNs> simulatedStep(const RunFacts& facts, const RunResult& measured, Ways ways)
 {
     CostTable table;
@@ -109,6 +124,7 @@ Expected<RunResult> summarizeRun(const RunFacts& facts)
     result.device = deviceText(facts.plan.run.device);
     result.steps = static_cast<int>(facts.totals.steps().size());
     result.stepNs = traces::middleStep(counted).time;
+    result.throughput = throughputOf(facts, result.stepNs);
     result.measuredCosts = costsFrom(facts);
     result.measuredTransferNs = facts.totals.medianTransfer();
     for (const StepSpan& step : facts.totals.steps()) result.loss.push_back(step.loss.value_or(0));

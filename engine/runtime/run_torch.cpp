@@ -2,6 +2,7 @@
 #include "engine/runtime/run.h"
 
 #include "engine/probe/block_cache.h"
+#include "engine/probe/matmul_peak.h"
 #include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/checkpoint_torch.h"
 #include "engine/runtime/executor_torch.h"
@@ -120,6 +121,7 @@ void Run::execute()
                                                          .outputs = outputs_,
                                                          .check = check_,
                                                          .maxAbsDiff = maxAbsDiff_,
+                                                         .peakFlops = peakFlops_,
                                                          .text = text_});
         if (result.ok()) add(ResultMessage{result.value()});
     }
@@ -139,6 +141,7 @@ void Run::trainSteps()
 {
     installTaggingAllocator();
     at::set_num_threads(1);
+    peakFlops_ = matmulPeak();
     const RunnablePlan& r = runnable_;
     const Preparation preparation(control_, [this](const PreparationPiece& piece) { say(preparationProgress(piece)); });
     const BatchSource batches(r.plan, r.data);

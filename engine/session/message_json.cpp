@@ -80,6 +80,12 @@ struct MessageWriter {
                   {"gradient_max_abs_diff", numberJson(r.gradientMaxAbsDiff)},
                   {"measured_costs", std::move(costs)},
                   {"measured_transfer_ns", r.measuredTransferNs}}}};
+        const Throughput& t = r.throughput;
+        json["result"]["throughput"] = {{"samples_per_s", numberJson(t.samplesPerSecond)},
+                                        {"tokens_per_s", numberJson(t.tokensPerSecond)},
+                                        {"flops_per_s", numberJson(t.flopsPerSecond)},
+                                        {"peak_flops_per_s", numberJson(t.peakFlopsPerSecond)},
+                                        {"utilisation", numberJson(t.utilisation)}};
         if (r.text) json["result"]["text"] = {{"entropy", r.text->entropy}, {"before", r.text->before}, {"after", r.text->after}};
         return json;
     }
@@ -119,6 +125,14 @@ Expected<void> readResult(const Json& json, RunResult& r)
         return readStageCosts(stage, path, r.measuredCosts.emplace_back());
     });
     object.integer("measured_transfer_ns", r.measuredTransferNs, std::int64_t{0}, kMostInt64);
+    if (const Json* throughput = object.find("throughput")) {
+        JsonObject fast(*throughput, "result.throughput");
+        for (const auto& [key, member] : {std::pair{"samples_per_s", &Throughput::samplesPerSecond}, std::pair{"tokens_per_s", &Throughput::tokensPerSecond},
+                                          std::pair{"flops_per_s", &Throughput::flopsPerSecond},
+                                          std::pair{"peak_flops_per_s", &Throughput::peakFlopsPerSecond}, std::pair{"utilisation", &Throughput::utilisation}})
+            readNumber(fast, key, r.throughput.*member);
+        object.take(fast.finish());
+    }
     if (const Json* learned = object.find("text")) {
         JsonObject text(*learned, "result.text");
         TextLearned& out = r.text.emplace();

@@ -42,6 +42,17 @@ struct FailureMessage {
 enum class GradientCheck : std::uint8_t { Off, Bitwise, Tolerance, Failed };
 std::string_view gradientCheckText(GradientCheck check); // "off", "bitwise", "tolerance", "failed"
 
+// How fast a run was, by its middle step. FLOPs are the model's, forward and backward, whatever is computed again; the peak is that of one
+// thread's matrix product on the same machine (engine/probe/matmul_peak.h), and a rank has one thread.
+struct Throughput {
+    double samplesPerSecond = 0;
+    double tokensPerSecond = 0; // 0: the model takes no tokens
+    double flopsPerSecond = 0;
+    double peakFlopsPerSecond = 0; // of one rank
+    double utilisation = 0;        // flopsPerSecond / (peak of all ranks)
+    bool operator==(const Throughput&) const = default;
+};
+
 // Of a run that learned a text.
 struct TextLearned {
     double entropy = 0;  // of its tokens one by one, in nats: the loss of whoever knows nothing but how often each comes
@@ -64,6 +75,7 @@ struct RunResult {
     GradientCheck gradientCheck = GradientCheck::Off;
     double gradientMaxAbsDiff = 0;
     std::optional<TextLearned> text;
+    Throughput throughput;
     std::vector<StageCosts> measuredCosts; // medians per stage, to be taken over into a plan
     TimeNs measuredTransferNs = 0;         // median hand-off
     bool operator==(const RunResult&) const = default;

@@ -48,7 +48,7 @@ TEST_P(EveryMode, PrintsTheKeysOfTheContract)
     const Json json = runJsonOf({"run", "hello", "--mode", GetParam(), "--steps", "3", "--trace", trace, "--json"});
     EXPECT_THAT(keysOf(json),
                 ElementsAre("mode", "device", "steps", "step_ns", "predicted_step_ns", "ideal_step_ns", "efficiency", "loss",
-                            "outputs", "gradient_check", "gradient_max_abs_diff", "per_rank", "notes"));
+                            "outputs", "gradient_check", "gradient_max_abs_diff", "per_rank", "notes", "throughput", "measured"));
     EXPECT_EQ(json["mode"], GetParam());
     EXPECT_EQ(json["device"], "cpu");
     EXPECT_EQ(json["steps"], 3);
@@ -58,6 +58,15 @@ TEST_P(EveryMode, PrintsTheKeysOfTheContract)
     EXPECT_THAT(json["gradient_check"].get<std::string>(), AnyOf("bitwise", "tolerance"));
     EXPECT_GT(json["step_ns"].get<long long>(), 0);
     EXPECT_NEAR(json["efficiency"].get<double>(), json["ideal_step_ns"].get<double>() / json["step_ns"].get<double>(), 1e-9);
+    EXPECT_GT(json["throughput"]["peak_flops_per_s"], 0);
+    EXPECT_NEAR(json["throughput"]["samples_per_s"].get<double>() * json["step_ns"].get<double>(), 32e9, 1e3); // rows of a step
+    EXPECT_EQ(json["throughput"]["tokens_per_s"], Json());
+    ASSERT_EQ(json["measured"].size(), 6U); // forward, backward and update of two stages
+    EXPECT_EQ(json["measured"][3]["stage"], 1);
+    EXPECT_EQ(json["measured"][3]["rank"], 1);
+    EXPECT_EQ(json["measured"][3]["chunk"], 0);
+    EXPECT_EQ(json["measured"][3]["count"], 2 * 4); // of the three steps the first is left out
+    EXPECT_LE(json["measured"][3]["lower_quartile_ns"], json["measured"][3]["upper_quartile_ns"]);
     ASSERT_EQ(json["per_rank"].size(), 2U);
     EXPECT_EQ(keysOf(json["per_rank"][1]), kRankKeys);
     EXPECT_GT(json["per_rank"][1]["busy_ns"].get<long long>(), 0);

@@ -135,7 +135,7 @@ TEST(Analyze, TellsHowLongActionsTook)
     ASSERT_EQ(durations["actions"].size(), 8U); // two kinds on four stages
     const Json& forward = durations["actions"][0];
     EXPECT_THAT(keysOf(forward),
-                ElementsAre("stage", "direction", "kind", "count", "median_ns", "lower_quartile_ns", "upper_quartile_ns", "p95_ns", "min_ns",
+                ElementsAre("stage", "rank", "chunk", "direction", "kind", "count", "median_ns", "lower_quartile_ns", "upper_quartile_ns", "p95_ns", "min_ns",
                             "max_ns", "outliers", "histogram"));
     EXPECT_EQ(forward["count"], 8);
     EXPECT_EQ(forward["histogram"], Json::parse(R"({"from_ns": 1000000, "width_ns": 1, "counts": [8]})"));

@@ -29,6 +29,7 @@ RunResult fullResult()
     r.gradientMaxAbsDiff = 1e-7;
     r.measuredCosts = {{.forward = 5, .optimizer = 6}, {.backward = 7, .activationBytes = 8}};
     r.measuredTransferNs = 12;
+    r.throughput = {1, 2, 3, 4, 0.5};
     r.text = TextLearned{.entropy = 2.5, .before = "xq\n\"", .after = "the \u00fc"};
     return r;
 }

@@ -70,7 +70,8 @@ protected:
                              .totals = totals,
                              .outputs = {},
                              .check = GradientCheck::Bitwise,
-                             .maxAbsDiff = 0});
+                             .maxAbsDiff = 0,
+                             .peakFlops = 1e18});
     }
 };
 
@@ -87,6 +88,18 @@ TEST_F(RunResultTest, FindsTheCostsThatTheTraceWasMadeFrom)
     EXPECT_EQ(result.measuredCosts[0].optimizerBytes, 2 * result.measuredCosts[0].weightBytes);
     EXPECT_EQ(result.steps, 3);
     EXPECT_EQ(result.loss, (std::vector{1.0, 0.5, 1.0 / 3}));
+}
+
+// Two layers of 8 rows, 4 micro-batches: FLOPs are 2 for a multiply-add, three times the forward's.
+TEST_F(RunResultTest, TellsThroughputAndUtilisation)
+{
+    const RunResult result = summaryOf(steppedTrace(schedule, costs, {1})).value();
+    const double seconds = static_cast<double>(result.stepNs) * 1e-9;
+    EXPECT_DOUBLE_EQ(result.throughput.samplesPerSecond, 32 / seconds);
+    EXPECT_EQ(result.throughput.tokensPerSecond, 0);
+    const double flops = 3.0 * 4 * (2.0 * 8 * 1024 * 2048 * 2);
+    EXPECT_NEAR(result.throughput.flopsPerSecond * seconds, flops, 1e-6 * flops);
+    EXPECT_DOUBLE_EQ(result.throughput.utilisation, result.throughput.flopsPerSecond / (2 * 1e18));
 }
 
 // 1F1B, p = 2, m = 4, hand-offs of 100: rank 0 is busy for 4 * 3000, waits (3000 - 1000) for the first gradient beyond its
