@@ -2,6 +2,7 @@
 #include "app/cli/durations.h"
 #include "app/cli/figures_json.h"
 #include "app/cli/figures_text.h"
+#include "app/cli/trace_argument.h"
 #include "app/cli/trace_notes.h"
 #include "app/cli/verbs.h"
 #include "traces/analysis/finished_steps.h"
@@ -40,6 +41,7 @@ std::string heading(const std::string& file, const traces::Trace& trace)
                                    counted(trace.sliceCount(), "event"), clockText(trace.info.clock));
     if (trace.lostEvents() > 0) text += "  " + counted(trace.lostEvents(), "event") + " lost while it was recorded\n";
     for (const std::string& note : trace.notes()) text += fmt::format("  note: {}\n", note);
+    text += clocksText(trace);
     return text;
 }
 
@@ -52,13 +54,8 @@ traces::Step middleStepOf(const traces::Trace& trace)
 
 int analyze(const Options& options)
 {
-    if (options.traces.size() > 1) {
-        return wrongUse(Error{
-            fmt::format("{} traces at once: files are not joined to one yet; give one, and the others in calls of their own",
-                        options.traces.size())});
-    }
-    const std::string& file = options.traces.front();
-    const Expected<traces::Trace> loaded = traces::loadTrace(file);
+    const std::string file = fmt::format("{}", fmt::join(options.traces, ", "));
+    const Expected<traces::Trace> loaded = loadTraces(options.traces);
     if (!loaded.ok()) return failed(loaded.error());
     const traces::Trace& trace = loaded.value();
 
@@ -84,6 +81,7 @@ int analyze(const Options& options)
               {"ranks", trace.info.ranks},
               {"events", trace.sliceCount()},
               {"clock", std::string(clockText(trace.info.clock))},
+              {"clocks", clocksJson(trace)},
               {"durations", durationsJson(trace, durations)}};
     if (options.waterfall) {
         const traces::Step step = middleStepOf(trace);
@@ -105,7 +103,7 @@ void addAnalyze(CLI::App& program, Work& work)
     CLI::App& verb = addVerb(program, "analyze", "Read a trace and print the figures of each of its steps, and how long its actions took",
                              "stagecraft-cli analyze run.strace --json");
     const auto options = std::make_shared<Options>();
-    verb.add_option("TRACE", options->traces, "Trace file: .strace, .json or .json.gz")->required();
+    verb.add_option("TRACE", options->traces, "Trace file: .strace, .json or .json.gz; or the parts that the ranks of a run in processes wrote")->required();
     verb.add_flag("--waterfall", options->waterfall,
                   "Also where the middle step's time went: ideal work, structure of the schedule, imbalance, communication, jitter and "
                   "overhead, by simulating its order again");

@@ -25,26 +25,20 @@ int convert(const Options& options)
     if (files.size() <= written)
         return wrongUse(Error{"convert takes a trace and the file to write, such as: convert run.strace run.json"});
     const std::size_t read = files.size() - written;
-    if (read > 1) {
-        return wrongUse(Error{written == 0
-                                  ? fmt::format("--per-rank {}: with it only the trace to read is given, not {} files",
-                                                options.perRank, files.size())
-                                  : fmt::format("{} traces at once: files are not joined to one yet; give one and the file to write",
-                                                read)});
-    }
     if (written == 1) {
-        if (auto checked = checkTraceTarget(files[1]); !checked.ok()) return wrongUse(checked.error());
+        if (auto checked = checkTraceTarget(files.back()); !checked.ok()) return wrongUse(checked.error());
     }
-    const Expected<traces::Trace> trace = traces::loadTrace(files[0]);
+    const std::vector<std::string> inputs(files.begin(), files.begin() + static_cast<std::ptrdiff_t>(read));
+    const Expected<traces::Trace> trace = loadTraces(inputs);
     if (!trace.ok()) return failed(trace.error());
-    sayNotes(trace.value(), files[0]);
+    sayNotes(trace.value(), fmt::format("{}", fmt::join(inputs, ", ")));
     if (written == 0) {
         const Expected<std::size_t> ranks = traces::saveRankFiles(trace.value(), options.perRank);
         if (!ranks.ok()) return failed(ranks.error());
         return print(fmt::format("{}: {} written, one per rank\n", options.perRank, traces::counted(ranks.value(), "file")));
     }
-    if (auto saved = traces::saveTrace(trace.value(), files[1]); !saved.ok()) return failed(saved.error());
-    return print(fmt::format("{}: {} written\n", files[1], traces::counted(trace.value().sliceCount(), "event")));
+    if (auto saved = traces::saveTrace(trace.value(), files.back()); !saved.ok()) return failed(saved.error());
+    return print(fmt::format("{}: {} written\n", files.back(), traces::counted(trace.value().sliceCount(), "event")));
 }
 
 } // namespace
@@ -53,10 +47,10 @@ void addConvert(CLI::App& program, Work& work)
 {
     CLI::App& verb = addVerb(program, "convert", "Write a trace in another format, by the extension of OUT",
                              "stagecraft-cli convert run.strace run.json\n  stagecraft-cli convert run.strace actions.csv\n"
-                             "  stagecraft-cli convert run.strace --per-rank ranks");
+                             "  stagecraft-cli convert run.strace --per-rank ranks\n  stagecraft-cli convert run.rank0.strace run.rank1.strace run.strace");
     const auto options = std::make_shared<Options>();
-    verb.add_option("FILES", options->files, "Trace to read; file to write: .strace, .json, .json.gz, .csv")
-        ->type_name("IN OUT")
+    verb.add_option("FILES", options->files, "Trace to read, or the parts of a run's ranks; file to write: .strace, .json, .json.gz, .csv")
+        ->type_name("IN... OUT")
         ->required();
     verb.add_option("--per-rank", options->perRank,
                     "Instead of OUT: a file for each rank, rank0.json.gz and so on, in this folder, as "

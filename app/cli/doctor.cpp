@@ -56,7 +56,7 @@ std::string findingsText(const std::vector<Finding>& findings)
 std::vector<Finding> examineMachine()
 {
     return {findCpu(),  findCores(), findMemory(), findLibTorch(), findCuda(), findCupti(),
-            findNccl(), findGpus(),  findQt(),     findDesktop(),  findFonts()};
+            findNccl(), findGpus(),  findMpi(),    findQt(),     findDesktop(),  findFonts()};
 }
 
 void addDoctor(CLI::App& program, Work& work)

@@ -3,6 +3,7 @@
 
 #include "traces/analysis/critical_path.h"
 #include "traces/analysis/memory_peaks.h"
+#include "traces/analysis/rank_clocks.h"
 #include "traces/analysis/replicas.h"
 #include "traces/analysis/steady_state.h"
 
@@ -135,5 +136,18 @@ Json waterfallJson(const engine::Waterfall& waterfall)
 }
 
 std::string jsonText(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+Json clocksJson(const traces::Trace& trace)
+{
+    Json clocks = Json::array();
+    for (const traces::ClockSummary& clock : traces::clockSummaries(trace))
+        if (!clock.shared)
+            clocks.push_back({{"rank", clock.rank.value},
+                              {"host", clock.host},
+                              {"offset_ns", clock.offset},
+                              {"error_ns", clock.error},
+                              {"drift_ppm", clock.driftPpm ? Json(*clock.driftPpm) : Json()}});
+    return clocks;
+}
 
 } // namespace stagecraft::cli

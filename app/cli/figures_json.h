@@ -25,6 +25,9 @@ Json figuresJson(const traces::Trace& trace, const traces::StepIndex& index, con
 // {step_ns, measured, bars: {ideal_work, structure, imbalance, communication, overhead}}, in ns
 Json waterfallJson(const engine::Waterfall& waterfall);
 
+// [{rank, host, offset_ns, error_ns, drift_ppm}] of the ranks that had clocks of their own; drift is null after one reading
+Json clocksJson(const traces::Trace& trace);
+
 // Two blanks deep, with a final newline; text that is no UTF-8 (file names, imported traces) is replaced, never thrown over.
 std::string jsonText(const Json& json);
 

@@ -4,6 +4,7 @@
 #include "app/cli/table.h"
 #include "traces/analysis/critical_path.h"
 #include "traces/analysis/memory_peaks.h"
+#include "traces/analysis/rank_clocks.h"
 #include "traces/analysis/replicas.h"
 #include "traces/analysis/steady_state.h"
 #include "traces/base/text.h"
@@ -181,6 +182,14 @@ std::string waterfallText(const engine::Waterfall& waterfall)
     }
     table.add({waterfall.measured ? "step, as measured" : "step, as simulated", formatDuration(waterfall.total), "", std::string(column(at), '=')});
     return "\n" + table.text();
+}
+
+std::string clocksText(const traces::Trace& trace)
+{
+    std::string text;
+    for (const traces::ClockSummary& clock : traces::clockSummaries(trace))
+        if (!clock.shared) text += fmt::format("  clock of {}\n", traces::toText(clock));
+    return text;
 }
 
 } // namespace stagecraft::cli

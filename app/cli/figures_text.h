@@ -20,4 +20,7 @@ std::string waterfallText(const engine::Waterfall& waterfall);
 // "1f1b, 4 ranks, 2 chunks, 8 micro-batches"
 std::string shapeText(const traces::TraceInfo& info);
 
+// How the clocks of ranks in processes of their own stand to the trace's, a line for each; empty where all share one.
+std::string clocksText(const traces::Trace& trace);
+
 } // namespace stagecraft::cli

@@ -29,6 +29,10 @@ Finding findCupti();
 Finding findNccl();
 Finding findGpus();
 
+// What mode processes needs.
+Finding findMpi();
+std::string noMpiModule(); // why this build has no MPI, and what to do
+
 // The desktop program.
 Finding findQt();
 Finding findDesktop();

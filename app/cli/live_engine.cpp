@@ -1,18 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/live_engine.h"
 
+#include "app/cli/findings.h"
+#include "app/cli/shared_library.h"
+#include "app/cli/sibling.h"
 #include "engine/runtime/capabilities.h"
 #include "engine/runtime/local_session.h"
+#include "engine/transport/mpi/mpi_module.h"
+#include "engine/transport/process_group.h"
 
 #include <fmt/format.h>
 
+#include <array>
+#include <filesystem>
+#include <fstream>
 #include <utility>
+
+#include <unistd.h>
 
 namespace stagecraft::cli {
 
 Expected<std::unique_ptr<engine::Session>> makeSession() { return runtime::makeLocalSession(); }
 
 Expected<void> enterLiveEngine() { return {}; }
+
+namespace {
+
+class ProcessTeam final : public Team {
+public:
+    explicit ProcessTeam(std::unique_ptr<runtime::ProcessGroup> group) : group_(std::move(group)) {}
+
+    [[nodiscard]] int rank() const override { return group_->rank(); }
+    [[nodiscard]] bool speaks() const override { return rank() == (group_->lost() == 0 ? 1 : 0); }
+    Expected<std::string> fromFirst(const Expected<std::string>& own) override { return group_->fromFirst(own); }
+    Expected<void> agree(const Expected<void>& own) override { return group_->agree(own); }
+    void leave() override { group_->leave(); }
+    std::unique_ptr<engine::Session> makeSession() override { return runtime::makeLocalSession({.group = group_.get()}); }
+
+private:
+    std::unique_ptr<runtime::ProcessGroup> group_;
+};
+
+std::string firstLine(const char* file)
+{
+    std::string line;
+    std::getline(std::ifstream(file) >> std::ws, line);
+    return line;
+}
+
+// Hosts count the time since they started; containers on one may count from elsewhere.
+std::string clockName()
+{
+    std::error_code unknown;
+    return firstLine("/proc/sys/kernel/random/boot_id") + " " + std::filesystem::read_symlink("/proc/self/ns/time", unknown).string();
+}
+
+std::string hostName()
+{
+    std::array<char, 256> name{};
+    return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+} // namespace
+
+Expected<std::unique_ptr<Team>> joinTeam(const Launch& launch)
+{
+    const std::filesystem::path file = programFolder() / runtime::kMpiModule;
+    std::error_code ignored;
+    if (!std::filesystem::exists(file, ignored)) return Error{noMpiModule()};
+    const SharedLibrary module(file.string(), SharedLibrary::Symbols::Shared);
+    const auto open = module.function<runtime::OpenMpiPort>(runtime::kOpenMpiPort);
+    if (open == nullptr) return Error{"MPI cannot be used: " + module.reason()};
+    std::array<char, 512> reason{};
+    std::unique_ptr<runtime::MessagePort> port(open(reason.data(), reason.size()));
+    if (port == nullptr) return Error{reason.data()};
+    Expected<std::unique_ptr<runtime::ProcessGroup>> group =
+        runtime::ProcessGroup::join(std::move(port), {.host = hostName(), .clock = clockName()}, launch.together);
+    if (!group.ok()) return group.error();
+    return std::unique_ptr<Team>(std::make_unique<ProcessTeam>(std::move(group).value()));
+}
 
 LibTorchBuild libTorchBuild()
 {

@@ -20,6 +20,28 @@ Expected<std::unique_ptr<engine::Session>> makeSession();
 // that kept it from that. Does nothing where LibTorch is linked already.
 Expected<void> enterLiveEngine();
 
+// The processes of a run in mode processes, of which this is one.
+class Team {
+public:
+    virtual ~Team() = default;
+    [[nodiscard]] virtual int rank() const = 0;
+    [[nodiscard]] virtual bool speaks() const = 0; // for all: rank 0, or the first that is left of them
+    // All call each of these, in the same order.
+    virtual Expected<std::string> fromFirst(const Expected<std::string>& own) = 0; // what rank 0 has, or its error
+    virtual Expected<void> agree(const Expected<void>& own) = 0;                   // the first error of all
+    virtual void leave() = 0;                                                      // at the end; nothing where one is lost
+
+    virtual std::unique_ptr<engine::Session> makeSession() = 0;
+};
+
+// What mpirun has started.
+struct Launch {
+    int size = 1;     // processes
+    int together = 1; // of them on this host
+};
+// Waits for all of them; an error with the remedy in a build without MPI.
+Expected<std::unique_ptr<Team>> joinTeam(const Launch& launch);
+
 // The LibTorch that this build is made for; empty without one.
 struct LibTorchBuild {
     std::string version;           // "2.11.0"

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <set>
 #include <utility>
 
 namespace stagecraft::cli {
@@ -76,7 +77,7 @@ private:
 class Follower {
 public:
     Follower(const FollowOptions& options, std::optional<JournalFile> journal)
-        : recent_(options.slices), progress_(options.progress), journal_(std::move(journal))
+        : slices_(options.slices), recent_(options.slices), progress_(options.progress), notes_(options.notes), journal_(std::move(journal))
     {
         if (!journal_) return;
         journal_->begin();
@@ -89,6 +90,10 @@ public:
             if (const auto* said = std::get_if<traces::SessionRecord>(&record)) {
                 hear(said->json);
                 continue;
+            }
+            if (std::holds_alternative<traces::InfoRecord>(record) && recent_.trace().laneCount() > 0) {
+                writer_.reset();
+                recent_ = traces::RecentTrace(slices_);
             }
             if (writer_) writer_->write(record);
             // what does not fit is named in the trace, so that whoever opens it knows
@@ -113,9 +118,12 @@ private:
     // At once: a run that may not fit into memory could end without another word.
     void sayNewNotes()
     {
-        const std::vector<std::string>& notes = recent_.notes();
-        if (notesSaid_ < notes.size()) progress_.clear();
-        for (; notesSaid_ < notes.size(); ++notesSaid_) warn("the run: " + notes[notesSaid_]);
+        if (!notes_) return;
+        for (const std::string& note : recent_.notes()) {
+            if (!notesSaid_.insert(note).second) continue;
+            progress_.clear();
+            warn("the run: " + note);
+        }
     }
 
     void hear(const std::string& json)
@@ -142,11 +150,13 @@ private:
 
     void addNote(std::string note) { (void)recent_.take(traces::NoteRecord{std::move(note)}); } // which always fits
 
+    std::size_t slices_;
     traces::RecentTrace recent_;
     ProgressLine progress_;
+    bool notes_;
     std::optional<JournalFile> journal_;
     std::optional<traces::JournalWriter> writer_;
-    std::size_t notesSaid_ = 0;
+    std::set<std::string> notesSaid_;
 };
 
 } // namespace

@@ -21,6 +21,7 @@ struct FollowOptions {
     std::string journal;   // records are written there as they are taken, so that a crash loses none; empty: nowhere
     bool progress = false; // on standard error, for a terminal
     std::size_t slices = traces::RecentTrace::kEverything; // that stay in memory: the last steps, so that a run may go on for days
+    bool notes = true;     // on standard error as they come
 };
 
 struct LiveRun {
@@ -33,6 +34,7 @@ struct LiveRun {
     std::optional<Error> journalFault; // the journal is incomplete, which was said on standard error; the rest is not
 };
 
+// Where the stream holds a second run, as of several processes, the trace is that one, and the journal the first.
 // An error where the run cannot start, or its journal cannot be opened. SIGINT and SIGTERM stop the run; a second one
 // ends the program at once.
 Expected<LiveRun> follow(engine::Session& session, const engine::Plan& plan, const FollowOptions& options);

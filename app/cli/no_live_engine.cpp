@@ -12,6 +12,8 @@ Expected<std::unique_ptr<engine::Session>> makeSession()
 
 Expected<void> enterLiveEngine() { return Error{"there is none in this build"}; }
 
+Expected<std::unique_ptr<Team>> joinTeam(const Launch&) { return makeSession().error(); }
+
 LibTorchBuild libTorchBuild() { return {}; }
 
 } // namespace stagecraft::cli

@@ -2,8 +2,10 @@
 #include "app/cli/durations.h"
 #include "app/cli/figures_json.h"
 #include "app/cli/figures_text.h"
+#include "app/cli/launch.h"
 #include "app/cli/live_engine.h"
 #include "app/cli/live_run.h"
+#include "app/cli/machine_overrides.h"
 #include "app/cli/overrides.h"
 #include "app/cli/plan_argument.h"
 #include "app/cli/throughput.h"
@@ -11,6 +13,8 @@
 #include "app/cli/verbs.h"
 #include "engine/data/dataset.h"
 #include "engine/plan/plan_words.h"
+#include "engine/plan/plan_json.h"
+#include "traces/analysis/merge_ranks.h"
 #include "traces/analysis/step_times.h"
 #include "traces/base/text.h"
 #include "traces/format/trace_file.h"
@@ -21,6 +25,7 @@
 #include <array>
 #include <charconv>
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <unistd.h>
 
@@ -35,6 +40,7 @@ struct Options {
     std::string plan;
     Overrides overrides;
     Overrides::Text mode, device, steps, check, data, targets, tokens;
+    Overrides::Text activations, handoff, handoffDepth, slowdown;
     Overrides::Text checkpoint, checkpointEvery, resume, clipNorm;
     std::string trace;
     bool json = false;
@@ -83,7 +89,7 @@ Expected<engine::Plan> withRunOptions(engine::Plan plan, const Options& options)
     using engine::RunMode;
     if (options.mode) {
         const auto mode =
-            choose("--mode", *options.mode, std::array{RunMode::Threads, RunMode::Emulated}, engine::runModeText);
+            choose("--mode", *options.mode, std::array{RunMode::Threads, RunMode::Emulated, RunMode::Processes}, engine::runModeText);
         if (!mode.ok()) return mode.error();
         plan.run.mode = mode.value();
     }
@@ -97,6 +103,35 @@ Expected<engine::Plan> withRunOptions(engine::Plan plan, const Options& options)
                                   engine::checkModeText);
         if (!check.ok()) return check.error();
         plan.run.check = check.value();
+    }
+    if (options.handoff) {
+        using engine::HandoffKind;
+        const auto kind = choose("--handoff", *options.handoff,
+                                 std::array{HandoffKind::Boxes, HandoffKind::Mutex, HandoffKind::Ring, HandoffKind::Semaphore},
+                                 +[](HandoffKind k) { return engine::wordOf(engine::kHandoffWords, k); });
+        if (!kind.ok()) return kind.error();
+        plan.run.handoff = kind.value();
+        if (kind.value() == HandoffKind::Boxes) plan.run.handoffDepth = 0;
+    }
+    if (options.handoffDepth) {
+        const Expected<long long> depth = parseWhole("--handoff-depth", *options.handoffDepth, 0, 1 << 20);
+        if (!depth.ok()) return depth.error();
+        plan.run.handoffDepth = static_cast<int>(depth.value());
+    }
+    if (options.slowdown) {
+        Expected<std::vector<double>> factors = parseScales(*options.slowdown, "stage");
+        if (!factors.ok()) return factors.error().in("--slowdown");
+        for (const double factor : factors.value())
+            if (!(factor >= 1 && factor <= engine::kMostSlowdown))
+                return Error{fmt::format("--slowdown {}: {:g} is not allowed; 1 to {:g}", *options.slowdown, factor, engine::kMostSlowdown)};
+        plan.run.slowdown = std::move(factors).value();
+    }
+    if (options.activations) {
+        using engine::ActivationAccount;
+        const auto account = choose("--activations", *options.activations, std::array{ActivationAccount::Allocator, ActivationAccount::SavedTensors},
+                                    +[](ActivationAccount a) { return engine::wordOf(engine::kActivationAccountWords, a); });
+        if (!account.ok()) return account.error();
+        plan.run.activations = account.value();
     }
     if (options.steps) {
         const Expected<long long> steps = parseWhole("--steps", *options.steps, 1, kMaxSteps);
@@ -138,6 +173,41 @@ std::string basisText(const LiveRun& run)
     return fmt::format("median of {}{}", steps - leftOut, leftOut > 0 ? ", the first left out" : "");
 }
 
+// What micro-batches keep for their backwards, where the run was asked to tell it.
+void addActivations(Json& json, const engine::RunResult& result)
+{
+    if (result.stageActivations.empty()) return;
+    Json stages = Json::array();
+    for (std::size_t s = 0; s < result.stageActivations.size(); ++s) {
+        const engine::StageActivations& stage = result.stageActivations[s];
+        stages.push_back({{"stage", s}, {"saved_bytes", stage.saved}, {"wgrad_bytes", stage.forWeights}, {"allocator_bytes", stage.booked}});
+    }
+    Json ranks = Json::array();
+    for (std::size_t r = 0; r < result.rankActivations.size(); ++r) {
+        const engine::RankActivations& rank = result.rankActivations[r];
+        ranks.push_back({{"rank", r}, {"peak_bytes", rank.peak}, {"predicted_bytes", rank.predicted ? Json(*rank.predicted) : Json(nullptr)}});
+    }
+    json["activations"] = {{"per_stage", std::move(stages)}, {"per_rank", std::move(ranks)}};
+}
+
+std::string activationsText(const engine::RunResult& result)
+{
+    if (result.stageActivations.empty()) return {};
+    std::string text = "\nactivations of a micro-batch    saved by autograd    until its weight gradient    booked by the allocator\n";
+    for (std::size_t s = 0; s < result.stageActivations.size(); ++s) {
+        const engine::StageActivations& stage = result.stageActivations[s];
+        text += fmt::format("  stage {:<23}  {:>17}  {:>27}  {:>23}\n", s, traces::formatSize(stage.saved), traces::formatSize(stage.forWeights),
+                            traces::formatSize(stage.booked));
+    }
+    text += "in flight, at most              measured             by the schedule\n";
+    for (std::size_t r = 0; r < result.rankActivations.size(); ++r) {
+        const engine::RankActivations& rank = result.rankActivations[r];
+        text += fmt::format("  rank {:<24}  {:>17}  {:>17}\n", r, traces::formatSize(rank.peak),
+                            rank.predicted ? traces::formatSize(*rank.predicted) : "recomputed");
+    }
+    return text;
+}
+
 Json resultJson(const LiveRun& run, const std::optional<traces::StepFigures>& figures)
 {
     const engine::RunResult& result = *run.result;
@@ -153,13 +223,15 @@ Json resultJson(const LiveRun& run, const std::optional<traces::StepFigures>& fi
             {"gradient_check", std::string(engine::gradientCheckText(result.gradientCheck))},
             {"gradient_max_abs_diff", result.gradientMaxAbsDiff},
             {"per_rank", figures ? ranksJson(run.trace, traces::StepIndex(run.trace), *figures) : Json::array()},
-            {"notes", run.trace.notes()}};
+            {"notes", run.trace.notes()},
+            {"clocks", clocksJson(run.trace)}};
     json["throughput"] = throughputJson(result.throughput);
     json["measured"] = durationsJson(run.trace, durationsOf(run.trace))["actions"];
     if (result.text) {
         json["token_entropy"] = result.text->entropy;
         json["sample"] = {{"before", result.text->before}, {"after", result.text->after}};
     }
+    addActivations(json, result);
     return json;
 }
 
@@ -201,7 +273,9 @@ std::string resultText(const LiveRun& run, const std::optional<traces::StepFigur
     text += fmt::format("  gradient check  {}, largest difference {:.3g}\n", engine::gradientCheckText(result.gradientCheck),
                         result.gradientMaxAbsDiff);
     for (const std::string& note : run.trace.notes()) text += fmt::format("  note            {}\n", note);
+    text += clocksText(run.trace);
     if (result.text) text += fmt::format("\nthe model wrote before\n{}\n\nand after\n{}\n", indented(result.text->before), indented(result.text->after));
+    text += activationsText(result);
     text += durationsText(run.trace, durationsOf(run.trace));
     if (!figures) return text;
     const std::string among = run.droppedSteps > 0 ? fmt::format("last {}, which stayed in memory", traces::counted(run.trace.steps().size(), "step"))
@@ -232,26 +306,86 @@ int report(const LiveRun& run, const Options& options)
     return code;
 }
 
-int runPlan(const Options& options)
-{
-    if (auto checked = checkTraceTarget(options.trace); !checked.ok()) return wrongUse(checked.error());
-    const Expected<engine::Plan> opened = openPlan(options.plan, options.overrides);
-    if (!opened.ok()) return failed(opened.error());
-    if (const auto& send = options.overrides.send; send && *send != "buffered")
-        return wrongUse(Error{fmt::format("--send {}: a run hands over through buffers, and never waits in a send; simulate how the other kinds "
-                                          "behave, or check a schedule with: stagecraft-cli validate FILE --send {}",
-                                          *send, *send)});
-    Expected<engine::Plan> changed = withOverrides(opened.value(), options.overrides);
-    if (!changed.ok()) return wrongUse(changed.error());
-    const Expected<engine::Plan> plan = withRunOptions(std::move(changed).value(), options);
-    if (!plan.ok()) return wrongUse(plan.error());
-    if (auto checked = engine::checkPlan(plan.value()); !checked.ok()) return refused(opened.value(), plan.value(), checked.error());
+// The plan, or the exit code of what was said about it.
+struct Asked {
+    std::optional<engine::Plan> plan;
+    int code = kDone;
+};
 
+Asked askedPlan(const Options& options, const std::optional<Launch>& launch)
+{
+    if (auto checked = checkTraceTarget(options.trace); !checked.ok()) return {{}, wrongUse(checked.error())};
+    const Expected<engine::Plan> opened = openPlan(options.plan, options.overrides);
+    if (!opened.ok()) return {{}, failed(opened.error())};
+    if (const auto& send = options.overrides.send; send && *send != "buffered")
+        return {{}, wrongUse(Error{fmt::format("--send {}: a run hands over through buffers, and never waits in a send; simulate how the other kinds "
+                                               "behave, or check a schedule with: stagecraft-cli validate FILE --send {}",
+                                               *send, *send)})};
+    Expected<engine::Plan> changed = withOverrides(opened.value(), options.overrides);
+    if (!changed.ok()) return {{}, wrongUse(changed.error())};
+    Expected<engine::Plan> plan = withRunOptions(std::move(changed).value(), options);
+    if (!plan.ok()) return {{}, wrongUse(plan.error())};
+    if (auto checked = engine::checkPlan(plan.value()); !checked.ok()) return {{}, refused(opened.value(), plan.value(), checked.error())};
+    if (launch && launch->size > 1 && plan.value().run.mode != engine::RunMode::Processes)
+        return {{}, wrongUse(Error{fmt::format("mpirun has started {} processes, and in mode {} one runs the whole plan: give --mode processes, or start it "
+                                               "without mpirun",
+                                               launch->size, engine::runModeText(plan.value().run.mode))})};
+    return {std::move(plan).value(), kDone};
+}
+
+// The same for all of a team: what rank 0 was asked for. It alone has said what was wrong with it.
+Asked sharedPlan(const Options& options, const std::optional<Launch>& launch, Team& team)
+{
+    if (team.rank() == 0) {
+        Asked asked = askedPlan(options, launch);
+        static_cast<void>(team.fromFirst(asked.plan ? Expected<std::string>(engine::writePlan(*asked.plan)) : Error{fmt::format("{}", asked.code)}));
+        return asked;
+    }
+    const Expected<std::string> text = team.fromFirst(std::string());
+    if (!text.ok()) return {{}, text.error().message == fmt::format("{}", kWrongUse) ? kWrongUse : kFailed};
+    Expected<engine::Plan> plan = engine::readPlan(text.value());
+    if (!plan.ok()) return {{}, failed(plan.error())};
+    return {std::move(plan).value(), kDone};
+}
+
+// Of one rank: "run.strace" is "run.rank2.strace".
+std::string partFile(const std::string& trace, int rank)
+{
+    const std::filesystem::path file = trace;
+    std::string stem = file.filename().string();
+    stem.resize(stem.size() - traces::kTraceExtensions[static_cast<std::size_t>(*traces::traceFormOf(file))].size());
+    return (file.parent_path() / fmt::format("{}.rank{}.strace", stem, rank)).string();
+}
+
+// What each wrote while the run went on goes away once rank 0 has written it all.
+int keepTeamsTrace(LiveRun& run, const engine::Plan& plan, const Options& options, Team& team)
+{
+    if (options.trace.empty()) return kDone;
+    Expected<void> saved;
+    if (team.rank() == 0) {
+        if (run.trace.info.ranks > 1 && traces::isRankPart(run.trace)) saved = Error{"not all ranks could give their parts of the trace"};
+        else saved = saveTraceTo(run.trace, plan, options.trace);
+    }
+    const Expected<void> all = team.agree(saved);
+    const std::string own = partFile(options.trace, team.rank());
+    if (all.ok()) {
+        std::error_code ignored;
+        std::filesystem::remove(own, ignored);
+        return kDone;
+    }
+    if (!team.speaks()) return kFailed;
+    std::string parts = partFile(options.trace, 0);
+    parts.replace(parts.rfind(".rank0."), 7, ".rank*.");
+    warn(fmt::format("the run's trace is not in one file; each rank has kept its part. Where they are: stagecraft-cli convert {} {}", parts, options.trace));
+    return kFailed;
+}
+
+int runAlone(const engine::Plan& plan, const Options& options)
+{
     const Expected<std::unique_ptr<engine::Session>> session = makeSession();
     if (!session.ok()) return failed(session.error());
-    std::signal(SIGPIPE, SIG_IGN); // a reader that went away must not take the run's trace with it
     const bool asJournal = traces::traceFormOf(options.trace) == traces::TraceForm::Journal;
-    Expected<LiveRun> run = follow(*session.value(), plan.value(),
+    Expected<LiveRun> run = follow(*session.value(), plan,
                                    {.journal = asJournal ? options.trace : "",
                                     .progress = ::isatty(STDERR_FILENO) == 1,
                                     // a journal grows on the disk; the other forms are written from the whole trace
@@ -260,13 +394,46 @@ int runPlan(const Options& options)
 
     int saved = run.value().journalFault ? kFailed : kDone; // said when it happened
     if (!options.trace.empty() && !asJournal) {
-        if (auto written = saveTraceTo(run.value().trace, plan.value(), options.trace); !written.ok())
-            saved = failed(written.error());
+        if (auto written = saveTraceTo(run.value().trace, plan, options.trace); !written.ok()) saved = failed(written.error());
     }
     if (const auto lost = run.value().trace.lostEvents(); lost > 0) // the notes were said as they came
         warn(fmt::format("the run: {} lost while it was recorded", traces::counted(lost, "event")));
     const int reported = report(run.value(), options);
     return reported == kDone ? saved : reported;
+}
+
+int runInTeam(const engine::Plan& plan, const Options& options, Team& team)
+{
+    const bool first = team.rank() == 0;
+    const std::unique_ptr<engine::Session> session = team.makeSession();
+    Expected<LiveRun> run = follow(*session, plan,
+                                   {.journal = options.trace.empty() ? "" : partFile(options.trace, team.rank()),
+                                    .progress = first && ::isatty(STDERR_FILENO) == 1,
+                                    // the whole is written from memory
+                                    .slices = first && !options.trace.empty() ? traces::RecentTrace::kEverything : kSlicesInMemory,
+                                    .notes = first});
+    if (!run.ok()) return first ? failed(run.error()) : kFailed;
+    int code = run.value().state == engine::SessionState::Finished ? kDone : kFailed;
+    if (team.speaks()) code = report(run.value(), options);
+    const int kept = keepTeamsTrace(run.value(), plan, options, team);
+    return code == kDone ? kept : code;
+}
+
+int runPlan(const Options& options)
+{
+    std::signal(SIGPIPE, SIG_IGN); // a reader that went away must not take the run's trace with it
+    const std::optional<Launch> launch = mpiLaunch();
+    const bool several = launch && (launch->size > 1 || options.mode == std::string(engine::runModeText(engine::RunMode::Processes)));
+    if (!several) {
+        const Asked asked = askedPlan(options, launch);
+        return asked.plan ? runAlone(*asked.plan, options) : asked.code;
+    }
+    const Expected<std::unique_ptr<Team>> team = joinTeam(*launch);
+    if (!team.ok()) return failed(team.error());
+    const Asked asked = sharedPlan(options, launch, *team.value());
+    const int code = asked.plan ? runInTeam(*asked.plan, options, *team.value()) : asked.code;
+    team.value()->leave();
+    return code;
 }
 
 } // namespace
@@ -275,7 +442,8 @@ void addRun(CLI::App& program, Work& work)
 {
     CLI::App& verb = addVerb(program, "run", "Really run a plan on LibTorch and print what was measured",
                              "stagecraft-cli run hello --steps 5\n"
-                             "  stagecraft-cli run gpt-small --ranks 4 --mode emulated --trace run.strace --json");
+                             "  stagecraft-cli run gpt-small --ranks 4 --mode emulated --trace run.strace --json\n"
+                             "  mpirun -np 2 stagecraft-cli run hello --mode processes");
     const auto options = std::make_shared<Options>();
     const auto text = [&verb](const char* name, Overrides::Text& target, const char* type, const char* help) {
         verb.add_option_function<std::string>(
@@ -283,7 +451,7 @@ void addRun(CLI::App& program, Work& work)
             ->type_name(type);
     };
     verb.add_option("PLAN", options->plan, "Plan file or preset; it needs a model")->required();
-    text("--mode", options->mode, "threads|emulated", "A thread per rank, or virtual ranks on virtual clocks");
+    text("--mode", options->mode, "threads|emulated|processes", "A thread per rank, virtual ranks on virtual clocks, or a process per rank, under mpirun");
     text("--device", options->device, "cpu", "Where tensors live");
     text("--steps", options->steps, "N", "Training steps");
     text("--check", options->check, "off|first|all", "On which steps gradients are compared with the sequential model's");
@@ -294,6 +462,11 @@ void addRun(CLI::App& program, Work& work)
     text("--data", options->data, "SOURCE[:FILE]", "What it learns: synthetic, text (one ships with the program), text:FILE, idx:FILE or npy:FILE");
     text("--targets", options->targets, "FILE", "Targets or labels, for idx and npy");
     text("--tokens", options->tokens, "characters|bytes", "Of a text");
+    text("--activations", options->activations, "allocator|saved-tensors",
+         "What tells the activations of a micro-batch: the allocator, or beside it what autograd saves");
+    text("--handoff", options->handoff, "boxes|mutex|ring|semaphore", "How tensors go from thread to thread (mode threads)");
+    text("--handoff-depth", options->handoffDepth, "N", "Tensors that may wait between two stages before their sender has to; 0: all");
+    text("--slowdown", options->slowdown, "x,x,...", "One factor per stage: its actions take so many times as long, on purpose");
     verb.add_option("--trace", options->trace, traceTargetHelp())->type_name("FILE");
     addJsonFlag(verb, options->json);
     addOverrides(verb, options->overrides);

@@ -6,7 +6,8 @@
 
 namespace stagecraft::cli {
 
-SharedLibrary::SharedLibrary(const std::string& nameOrPath) : handle_(::dlopen(nameOrPath.c_str(), RTLD_LAZY | RTLD_LOCAL))
+SharedLibrary::SharedLibrary(const std::string& nameOrPath, Symbols symbols)
+    : handle_(::dlopen(nameOrPath.c_str(), RTLD_LAZY | (symbols == Symbols::Own ? RTLD_LOCAL : RTLD_GLOBAL)))
 {
     if (handle_ != nullptr) return;
     const char* error = ::dlerror();

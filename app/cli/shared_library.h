@@ -7,6 +7,7 @@
 //   if (const auto getVersion = driver.function<int(int*)>("cuDriverGetVersion")) getVersion(&version);
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -14,7 +15,9 @@ namespace stagecraft::cli {
 
 class SharedLibrary {
 public:
-    explicit SharedLibrary(const std::string& nameOrPath);
+    // Whether libraries that this one opens by itself may use its functions, as the plug-ins of MPI do.
+    enum class Symbols : std::uint8_t { Own, Shared };
+    explicit SharedLibrary(const std::string& nameOrPath, Symbols symbols = Symbols::Own);
     SharedLibrary(const SharedLibrary&) = delete;
     SharedLibrary& operator=(const SharedLibrary&) = delete;
     // Stays loaded: device libraries keep threads and exit handlers that outlive a dlclose().

@@ -55,6 +55,8 @@ Expected<void> enterLiveEngine()
 
 Expected<std::unique_ptr<engine::Session>> makeSession() { return enterLiveEngine().error(); }
 
+Expected<std::unique_ptr<Team>> joinTeam(const Launch&) { return enterLiveEngine().error(); }
+
 LibTorchBuild libTorchBuild()
 {
     return {.version = STAGECRAFT_LIBTORCH_VERSION, .library = STAGECRAFT_LIBTORCH_LIBRARY, .abilities = ""};

@@ -2,6 +2,7 @@
 #include "app/cli/trace_argument.h"
 
 #include "engine/plan/plan_json.h"
+#include "traces/analysis/merge_ranks.h"
 #include "traces/format/trace_file.h"
 
 #include <fmt/format.h>
@@ -31,6 +32,26 @@ Expected<void> saveTraceTo(traces::Trace& trace, const engine::Plan& plan, const
 {
     if (trace.info.planJson.empty()) trace.info.planJson = engine::writePlan(plan);
     return traces::saveTrace(trace, file);
+}
+
+Expected<traces::Trace> loadTraces(const std::vector<std::string>& files)
+{
+    if (files.size() == 1) {
+        Expected<traces::Trace> trace = traces::loadTrace(files.front());
+        if (trace.ok() && traces::isRankPart(trace.value()))
+            trace.value().addNote("this is the part of one rank, by its own clock; give the parts of all ranks to see the run");
+        return trace;
+    }
+    std::vector<traces::Trace> parts;
+    for (const std::string& file : files) {
+        Expected<traces::Trace> part = traces::loadTrace(file);
+        if (!part.ok()) return part.error();
+        if (!traces::isRankPart(part.value()))
+            return Error{fmt::format("{}: only the parts of one run's ranks (RUN.rank0.strace, ...) are joined, and this is a whole trace; give it alone",
+                                     file)};
+        parts.push_back(std::move(part).value());
+    }
+    return traces::mergeRanks(parts);
 }
 
 std::string traceTargetHelp()

@@ -227,6 +227,24 @@ Expected<Partition> partitionOf(const Plan& plan)
     return plan.partition;
 }
 
+namespace {
+
+// What the keys of the run say about each other, and about the stages.
+Expected<void> checkRun(const Plan& plan)
+{
+    const RunSpec& run = plan.run;
+    if (run.handoffDepth > 0 && run.handoff == HandoffKind::Boxes)
+        return Error{fmt::format("run.handoff_depth: {} is not allowed with handoff boxes, where every tensor has its place; 0, or take handoff "
+                                 "mutex, ring or semaphore",
+                                 run.handoffDepth)};
+    if (!run.slowdown.empty() && run.slowdown.size() != static_cast<std::size_t>(plan.stages()))
+        return Error{fmt::format("run.slowdown: {} given, and the plan has {}: one factor for each", traces::counted(run.slowdown.size(), "factor"),
+                                 traces::counted(plan.stages(), "stage"))};
+    return {};
+}
+
+} // namespace
+
 Expected<void> checkPlan(const Plan& plan)
 {
     if (!plan.model.empty()) {
@@ -238,7 +256,7 @@ Expected<void> checkPlan(const Plan& plan)
     if (Expected<void> data = checkData(plan.data, plan.model); !data.ok()) return data.error();
     if (ScheduleVerdict schedule = judgeSchedule(plan); !schedule.possible.ok()) return schedule.possible;
     if (Expected<CostTable> costs = costsOf(plan); !costs.ok()) return costs.error();
-    return {};
+    return checkRun(plan);
 }
 
 Plan withShape(Plan plan, int ranks, int chunks)
@@ -251,7 +269,10 @@ Plan withShape(Plan plan, int ranks, int chunks)
     }
     plan.pipeline.ranks = ranks;
     plan.pipeline.chunks = chunks;
-    if (plan.stages() != before) plan.costs.stageScale.clear();
+    if (plan.stages() != before) {
+        plan.costs.stageScale.clear();
+        plan.run.slowdown.clear();
+    }
     return withoutPartition(std::move(plan));
 }
 

@@ -145,6 +145,15 @@ Expected<void> readRun(const Json& json, RunSpec& run)
     object.text("checkpoint", run.checkpoint);
     object.integer("checkpoint_every", run.checkpointEvery, 0, kMostSteps);
     object.text("resume", run.resume);
+    object.choice("handoff", run.handoff, choices(kHandoffWords));
+    object.integer("handoff_depth", run.handoffDepth, 0, kMostSize);
+    object.array("slowdown", [&](const Json& factor, const std::string& path) -> Expected<void> {
+        if (!factor.is_number() || !(factor.get<double>() >= 1) || !(factor.get<double>() <= kMostSlowdown))
+            return Error{fmt::format("{}: {} is not allowed; a number from 1 to {}", path, JsonObject::shown(factor), kMostSlowdown)};
+        run.slowdown.push_back(factor.get<double>());
+        return {};
+    });
+    object.choice("activations", run.activations, choices(kActivationAccountWords));
     return object.finish();
 }
 

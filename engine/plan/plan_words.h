@@ -11,6 +11,8 @@
 
 namespace stagecraft::engine {
 
+inline constexpr double kMostSlowdown = 1000; // of a stage, run.slowdown
+
 template <class Enum>
 using Word = std::pair<std::string_view, Enum>;
 
@@ -38,7 +40,8 @@ inline constexpr std::array<Word<CostSource>, 3> kCostSourceWords{
 inline constexpr std::array<Word<Concatenation>, 3> kConcatenationWords{
     {{"direct", Concatenation::Direct}, {"doubling", Concatenation::Doubling}, {"halving", Concatenation::Halving}}};
 inline constexpr std::array<Word<Slicing>, 2> kSlicingWords{{{"equal", Slicing::Equal}, {"balanced", Slicing::Balanced}}};
-inline constexpr std::array<Word<RunMode>, 2> kRunModeWords{{{"threads", RunMode::Threads}, {"emulated", RunMode::Emulated}}};
+inline constexpr std::array<Word<RunMode>, 3> kRunModeWords{
+    {{"threads", RunMode::Threads}, {"emulated", RunMode::Emulated}, {"processes", RunMode::Processes}}};
 inline constexpr std::array<Word<DeviceKind>, 1> kDeviceWords{{{"cpu", DeviceKind::Cpu}}};
 inline constexpr std::array<Word<CheckMode>, 3> kCheckWords{
     {{"off", CheckMode::Off}, {"first", CheckMode::First}, {"all", CheckMode::All}}};
@@ -48,6 +51,11 @@ inline constexpr std::array<Word<OptimizerKind>, 4> kOptimizerWords{{{"sgd", Opt
                                                                      {"adamw", OptimizerKind::AdamW}}};
 inline constexpr std::array<Word<RateCourse>, 3> kRateCourseWords{
     {{"constant", RateCourse::Constant}, {"linear", RateCourse::Linear}, {"cosine", RateCourse::Cosine}}};
+
+inline constexpr std::array<Word<HandoffKind>, 4> kHandoffWords{
+    {{"boxes", HandoffKind::Boxes}, {"mutex", HandoffKind::Mutex}, {"ring", HandoffKind::Ring}, {"semaphore", HandoffKind::Semaphore}}};
+inline constexpr std::array<Word<ActivationAccount>, 2> kActivationAccountWords{
+    {{"allocator", ActivationAccount::Allocator}, {"saved-tensors", ActivationAccount::SavedTensors}}};
 
 inline constexpr std::array<Word<TransferPlace>, 3> kTransferPlaceWords{
     {{"free", TransferPlace::Nothing}, {"copy-lane", TransferPlace::CopyLane}, {"ranks", TransferPlace::Ranks}}};

@@ -77,6 +77,10 @@ OrderedJson runJson(const RunSpec& run)
     if (!run.checkpoint.empty()) json["checkpoint"] = run.checkpoint;
     if (run.checkpointEvery != 0) json["checkpoint_every"] = run.checkpointEvery;
     if (!run.resume.empty()) json["resume"] = run.resume;
+    if (run.handoff != usual.handoff) json["handoff"] = wordOf(kHandoffWords, run.handoff);
+    if (run.handoffDepth != usual.handoffDepth) json["handoff_depth"] = run.handoffDepth;
+    if (!run.slowdown.empty()) json["slowdown"] = run.slowdown;
+    if (run.activations != usual.activations) json["activations"] = wordOf(kActivationAccountWords, run.activations);
     return json;
 }
 

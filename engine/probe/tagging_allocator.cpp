@@ -97,4 +97,21 @@ void disown(void* data)
     header->ledger = nullptr;
 }
 
+void rebook(void* data, const AllocationTag& to)
+{
+    if (data == nullptr) return;
+    BlockHeader* header = headerOf(data);
+    if (!to.ledger->add(to.memory, header->bytes)) TORCH_CHECK_WITH(OutOfMemoryError, false, to.ledger->refusal(header->bytes));
+    disown(data);
+    header->ledger = to.ledger;
+    header->memory = to.memory;
+}
+
+std::optional<AllocationTag> tagOf(const c10::DataPtr& block)
+{
+    if (block.get() == nullptr || block.get_deleter() != &freeBlock) return std::nullopt;
+    const BlockHeader* header = headerOf(block.get());
+    return AllocationTag{.ledger = header->ledger, .memory = header->memory};
+}
+
 } // namespace stagecraft::runtime

@@ -13,6 +13,12 @@
 
 #include "engine/probe/memory_ledger.h"
 
+#include <optional>
+
+namespace c10 {
+class DataPtr;
+}
+
 namespace stagecraft::runtime {
 
 // Does nothing from the second call on. Tensors made before stay with LibTorch's own allocator; they must not be reclassed.
@@ -39,5 +45,10 @@ private:
 void reclass(void* data, MemoryClass memory);
 // Takes a live block off its owner's ledger; it belongs to nobody from then on.
 void disown(void* data);
+// Books a live block elsewhere from now on: what one rank made has gone over to another. Throws what an allocation throws where that
+// rank has no room for it.
+void rebook(void* data, const AllocationTag& to);
+// Of a block that came from here: where it is booked. Nothing of one from elsewhere.
+std::optional<AllocationTag> tagOf(const c10::DataPtr& block);
 
 } // namespace stagecraft::runtime

@@ -22,12 +22,20 @@ using torch::autograd::variable_list;
 
 constexpr double kNormEpsilon = 1e-5; // at::layer_norm's
 
+// The parameters themselves, whose gradients are added up later: a saved variable may be a copy that hooks have made (saved_tensors_torch.h).
+void keep(AutogradContext* context, const Tensor& weight, const Tensor& bias)
+{
+    context->saved_data["weight"] = weight;
+    context->saved_data["bias"] = bias;
+}
+
 Tensor asRows(const Tensor& x) { return x.reshape({-1, x.size(-1)}); }
 
 struct DeferredLinear : torch::autograd::Function<DeferredLinear> {
     static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias)
     {
-        context->save_for_backward({x, weight, bias});
+        context->save_for_backward({x});
+        keep(context, weight, bias);
         return at::linear(x, weight, bias);
     }
 
@@ -35,8 +43,8 @@ struct DeferredLinear : torch::autograd::Function<DeferredLinear> {
     {
         const variable_list saved = context->get_saved_variables();
         const Tensor& x = saved[0];
-        Tensor weight = saved[1];
-        Tensor bias = saved[2];
+        Tensor weight = context->saved_data["weight"].toTensor();
+        Tensor bias = context->saved_data["bias"].toTensor();
         const Tensor& dy = outputGradients[0];
         Tensor dx;
         if (context->needs_input_grad(0)) dx = dy.matmul(weight);
@@ -57,7 +65,8 @@ struct DeferredNorm : torch::autograd::Function<DeferredNorm> {
     static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias)
     {
         auto [y, mean, deviation] = at::native_layer_norm(x, {x.size(-1)}, weight, bias, kNormEpsilon);
-        context->save_for_backward({x, weight, bias, mean, deviation});
+        context->save_for_backward({x, mean, deviation});
+        keep(context, weight, bias);
         return y;
     }
 
@@ -65,9 +74,9 @@ struct DeferredNorm : torch::autograd::Function<DeferredNorm> {
     {
         const variable_list saved = context->get_saved_variables();
         const Tensor& x = saved[0];
-        Tensor weight = saved[1];
-        Tensor bias = saved[2];
-        auto [dx, dw, db] = at::native_layer_norm_backward(outputGradients[0], x, {x.size(-1)}, saved[3], saved[4], weight, bias,
+        Tensor weight = context->saved_data["weight"].toTensor();
+        Tensor bias = context->saved_data["bias"].toTensor();
+        auto [dx, dw, db] = at::native_layer_norm_backward(outputGradients[0], x, {x.size(-1)}, saved[1], saved[2], weight, bias,
                                                            {context->needs_input_grad(0), true, true});
         GradientQueue* const queue = GradientQueue::current();
         if (queue == nullptr) return {dx, dw, db};
@@ -82,20 +91,21 @@ struct DeferredNorm : torch::autograd::Function<DeferredNorm> {
 struct DeferredEmbedding : torch::autograd::Function<DeferredEmbedding> {
     static Tensor forward(AutogradContext* context, const Tensor& weight, const Tensor& tokens)
     {
-        context->save_for_backward({weight, tokens});
+        context->save_for_backward({tokens});
+        context->saved_data["weight"] = weight;
         return at::embedding(weight, tokens);
     }
 
     static variable_list backward(AutogradContext* context, variable_list outputGradients)
     {
         const variable_list saved = context->get_saved_variables();
-        Tensor weight = saved[0];
+        Tensor weight = context->saved_data["weight"].toTensor();
         const auto gradient = [](const Tensor& table, const Tensor& dy, const Tensor& tokens) {
             return at::embedding_dense_backward(dy, tokens, table.size(0), /*padding_idx=*/-1, /*scale_grad_by_freq=*/false);
         };
         GradientQueue* const queue = GradientQueue::current();
-        if (queue == nullptr) return {gradient(weight, outputGradients[0], saved[1]), Tensor()};
-        queue->add({outputGradients[0], saved[1]},
+        if (queue == nullptr) return {gradient(weight, outputGradients[0], saved[0]), Tensor()};
+        queue->add({outputGradients[0], saved[0]},
                    [weight, gradient](const std::vector<Tensor>& kept) mutable { addGradient(weight, gradient(weight, kept[0], kept[1])); });
         return {Tensor(), Tensor()};
     }

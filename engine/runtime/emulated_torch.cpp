@@ -16,6 +16,7 @@
 #include "engine/runtime/emulated_replicas.h"
 #include "engine/runtime/rank_work.h"
 #include "engine/runtime/run_messages.h"
+#include "engine/runtime/virtual_copies_torch.h"
 #include "engine/schedule/milestones.h"
 #include "engine/simulate/links.h"
 #include "engine/transport/local_handoff.h"
@@ -26,9 +27,13 @@
 #include <c10/core/AutogradState.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace stagecraft::runtime {
@@ -41,11 +46,12 @@ class Emulation {
 public:
     explicit Emulation(const std::vector<Execution>& replicas)
         : replicas_(replicas), run_(replicas.front()), meetings_(replicas.size()),
-          ranks_(replicas.size() * static_cast<std::size_t>(run_.schedule.ranks))
+          ranks_(replicas.size() * static_cast<std::size_t>(run_.schedule.ranks)), memory_(static_cast<int>(ranks_.size()))
     {
         for (std::size_t r = 0; r < ranks_.size(); ++r)
             lists_.push_back(rankWork(run_.schedule, inReplica(Rank{r}), endsOf(run_.plan.model), clippingOf(run_.plan.run),
                                       static_cast<int>(replicas.size())));
+        for (const Execution& replica : replicas_) copies_.push_back(std::make_unique<VirtualCopies>(replica, memory_));
         for (std::size_t j = 0; j < replicas.size(); ++j)
             handoffs_.push_back(std::make_unique<LocalHandoff<at::Tensor>>(run_.schedule.stages(), mostUnits(run_.schedule), Patience{},
                                                                            static_cast<int>(run_.schedule.flows().size())));
@@ -70,6 +76,8 @@ public:
             if (step > run_.firstStep) run_.keeper.prepare(Step{step}, Preparation(run_.control)); // the first is prepared before the run
             const TimeNs begin = now;
             for (RankState& rank : ranks_) rank = {0, begin};
+            frontier_ = begin;
+            for (const auto& copies : copies_) copies->beginStep(begin);
             sampleAll(begin);
             if (!runStep(Step{step})) return;
             for (const RankState& rank : ranks_) now = std::max(now, rank.clock);
@@ -85,6 +93,7 @@ private:
     struct RankState {
         std::size_t next = 0; // in its list
         TimeNs clock = 0;
+        bool held = false; // was, when it was looked at last
     };
 
     // Of two ranks that sum what each has of copies of the same weights.
@@ -105,28 +114,53 @@ private:
         std::size_t left = 0;
         for (const auto& list : lists_) left += list.size();
         while (left > 0) {
-            const Next next = earliest();
-            if (!run_.control.passGate(next.start)) return false;
-            const bool ofAll = sharesNorm(nextOf(next.rank));
-            if (!(ofAll ? clipGradients(step) : execute(next.rank, step))) return false;
+            std::optional<Next> next;
+            while (!(next = earliest(step))) { // all that could go on are held: time stands still
+                if (!run_.control.passGate(frontier_)) return false;
+                run_.trouble.awaitChange(std::chrono::milliseconds(50));
+            }
+            frontier_ = next->start;
+            if (!run_.control.passGate(next->start) || !copyUntil(next->start)) return false;
+            const bool ofAll = sharesNorm(nextOf(next->rank));
+            if (!(ofAll ? clipGradients(step) : execute(next->rank, step))) return false;
             left -= ofAll ? ranks_.size() : 1;
         }
-        return !run_.control.ending();
+        return copyUntil(std::numeric_limits<TimeNs>::max()) && !run_.control.ending();
     }
 
-    // A schedule that passed validation always has one.
-    [[nodiscard]] Next earliest()
+    // A schedule that passed validation always has one, but for ranks that are held.
+    [[nodiscard]] std::optional<Next> earliest(Step step)
     {
         std::optional<Next> best;
         for (std::size_t r = 0; r < ranks_.size(); ++r) {
-            const RankState& rank = ranks_[r];
+            RankState& rank = ranks_[r];
             if (rank.next == lists_[r].size()) continue;
-            const std::optional<TimeNs> ready = readyAt(Rank{r}, lists_[r][rank.next]);
+            const Action& action = lists_[r][rank.next];
+            const std::optional<TimeNs> ready = readyAt(Rank{r}, action);
             if (!ready) continue;
+            if (std::exchange(rank.held, isHeld(action))) letGo(Rank{r}, action, *ready, step);
+            if (rank.held) continue;
             const TimeNs start = std::max(rank.clock, *ready);
             if (!best || start < best->start) best = Next{Rank{r}, start};
         }
-        return *best;
+        return best;
+    }
+
+    [[nodiscard]] bool isHeld(const Action& action) const
+    {
+        bool held = false;
+        engine::forEachWork(action, [&](const Work& work) { held = held || run_.trouble.holds(work.stage); });
+        return held;
+    }
+
+    // A rank that was held has stood still for as long as the others went on.
+    void letGo(Rank rank, const Action& action, TimeNs ready, Step step)
+    {
+        RankState& state = ranks_[index(rank)];
+        const TimeNs could = std::max(state.clock, ready);
+        if (state.held || could >= frontier_) return;
+        run_.recorder.ring(rank).push(waitEvent(step, WaitCause::Hold, action.work, {could, frontier_}));
+        state.clock = frontier_;
     }
 
     [[nodiscard]] const Action& nextOf(Rank rank) const { return lists_[index(rank)][ranks_[index(rank)].next]; }
@@ -141,6 +175,7 @@ private:
         TimeNs ready = 0;
         bool there = true;
         engine::forEachWork(action, [&](const Work& work) {
+            ready = std::max(ready, copiesOf(rank).reloaded(work));
             const std::optional<BoxAddress> box = inputBox(work, run_.schedule.stages());
             if (!box) return;
             if (handoff.full(*box)) ready = std::max(ready, handoff.available(*box));
@@ -216,7 +251,7 @@ private:
             RunEvent event = actionEvent(step, nextOf(Rank{r}).work, {.begin = comesToNormAt(r), .end = end, .ready = end});
             event.value[RunEvent::kOfAll] = 1;
             collectivesOf(Rank{r}).push(event);
-            run_.recorder.ring(Rank{r}).push(memoryEvent(end, runOf(Rank{r}).pipeline.ledger(inReplica(Rank{r})).held()));
+            memory_.add(Rank{r}, end, runOf(Rank{r}).pipeline.ledger(inReplica(Rank{r})).held());
             if (sums_) sums_->occupy(Rank{r}, end);
             ++rank.next;
             rank.clock = end;
@@ -256,6 +291,12 @@ private:
         const Bytes bytes = dividesUpdate(run_.plan) ? run_.costs.tiedBytes / run_.plan.machine.replicas : run_.costs.tiedBytes;
         const engine::Links::Hop half = engine::Links(run_.costs, run_.schedule.ranks).hop(one, other, bytes / 2);
         return 2 * (half.latency + half.occupied);
+    }
+
+    [[nodiscard]] VirtualCopies& copiesOf(Rank rank) const { return *copies_[static_cast<std::size_t>(replicaOf(rank))]; }
+    bool copyUntil(TimeNs time)
+    {
+        return std::all_of(copies_.begin(), copies_.end(), [&](const auto& copies) { return copies->runUntil(time); });
     }
 
     [[nodiscard]] int replicaOf(Rank rank) const { return rank.value / run_.schedule.ranks; }
@@ -298,12 +339,18 @@ private:
         const Action& action = lists_[index(rank)][state.next];
         const TimeNs begin = std::max(state.clock, *readyAt(rank, action));
         ++state.next;
+        if (action.kind() == ActionKind::Offload || action.kind() == ActionKind::Reload) {
+            copiesOf(rank).ask(inReplica(rank), action.work, begin, step);
+            return true;
+        }
         MemoryLedger& ledger = runOf(rank).pipeline.ledger(inReplica(rank));
         EventRing<RunEvent>& ring = run_.recorder.ring(rank);
+        memory_.flush(rank, ring);
         // the parts of a pair one after the other: each alone on its core
         state.clock = begin;
         bool done = true;
         engine::forEachWork(action, [&](const Work& work) { done = done && perform(rank, action, work, step, ledger, ring); });
+        runOf(rank).pipeline.countActivations(inReplica(rank), action);
         return done;
     }
 
@@ -317,10 +364,10 @@ private:
             if (!arrival) return false;
             input = std::move(*arrival);
         }
-        ActionTimes times{.begin = state.clock, .ready = input.available};
+        ActionTimes times{.begin = state.clock, .ready = input.available, .reloaded = copiesOf(rank).reloaded(work)};
         if (sums_ && work.kind == ActionKind::Optimizer) times.ready = *summedAt(rank, placeOf(work));
         ledger.watchPeak();
-        ring.push(memoryEvent(times.begin, ledger.held()));
+        memory_.add(rank, times.begin, ledger.held());
 
         // read around the action's time, not within it
         const TimeNs computedBefore = run_.cpuClock.now();
@@ -335,14 +382,16 @@ private:
             run_.control.fail(describeFailure(work, step, rank, std::current_exception()));
             return false;
         }
-        const TimeNs taken = run_.clock.now() - realBegin;
+        const TimeNs worked = run_.clock.now() - realBegin;
+        const double factor = work.kind == ActionKind::AllReduce ? 1 : run_.trouble.factorOf(work.stage);
+        const auto taken = static_cast<TimeNs>(std::llround(static_cast<double>(worked) * factor));
         const int steps = run_.plan.run.steps - run_.firstStep;
         if (step.value - run_.firstStep >= static_cast<int>(stepsLeftOut(static_cast<std::size_t>(steps))))
-            busy_.add({.taken = taken, .computed = run_.cpuClock.now() - computedBefore});
+            busy_.add({.taken = worked, .computed = run_.cpuClock.now() - computedBefore});
         times.end = times.begin + taken + (work.kind == ActionKind::AllReduce ? exchangeTime(action) : 0);
         state.clock = times.end;
-        if (const auto peak = ledger.peak()) ring.push(memoryEvent(times.begin + (peak->time - realBegin), peak->bytes));
-        ring.push(memoryEvent(times.end, ledger.held()));
+        if (const auto peak = ledger.peak()) memory_.add(rank, times.begin + (peak->time - realBegin), peak->bytes);
+        memory_.add(rank, times.end, ledger.held());
         if (const std::optional<BoxAddress> box = outputBox(work, run_.schedule.stages()))
             times.available = handOver(*box, rank, std::move(output), times.end);
         RunEvent event = actionEvent(step, work, times);
@@ -360,8 +409,10 @@ private:
 
     void sampleAll(TimeNs time)
     {
-        for (std::size_t r = 0; r < ranks_.size(); ++r)
-            run_.recorder.ring(Rank{r}).push(memoryEvent(time, runOf(Rank{r}).pipeline.ledger(inReplica(Rank{r})).held()));
+        for (std::size_t r = 0; r < ranks_.size(); ++r) {
+            memory_.add(Rank{r}, time, runOf(Rank{r}).pipeline.ledger(inReplica(Rank{r})).held());
+            memory_.flush(Rank{r}, run_.recorder.ring(Rank{r}));
+        }
     }
 
     const std::vector<Execution>& replicas_;
@@ -374,6 +425,9 @@ private:
     Step step_{};
     TimeNs actionBegin_ = 0; // of the action that runs
     TimeNs actionRealBegin_ = 0;
+    TimeNs frontier_ = 0; // the start of the last action
+    VirtualMemory memory_;
+    std::vector<std::unique_ptr<VirtualCopies>> copies_; // by replica
     BusyWatch busy_;
 };
 

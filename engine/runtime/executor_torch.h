@@ -6,6 +6,7 @@
 
 #include "engine/runtime/replica_sums.h"
 #include "engine/runtime/step_keeper_torch.h"
+#include "engine/runtime/trouble.h"
 
 #include <vector>
 
@@ -20,7 +21,8 @@ struct Execution {
     StepKeeper& keeper;
     const Clock& clock;
     const Clock& cpuClock; // of the calling thread
-    const engine::CostTable& costs; // emulated: what hand-offs and sums between ranks take
+    const engine::CostTable& costs; // emulated: what hand-offs, sums and copies take
+    Trouble& trouble;
     int firstStep = 0; // others may have been done before, by a run that this one goes on from
     const ReplicaSums* sums = nullptr; // among the replicas; none where there is one
     int replica = 0;

@@ -18,7 +18,8 @@ struct LinearIntoGradient : torch::autograd::Function<LinearIntoGradient> {
     static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, const Tensor& weight,
                           const Tensor& bias)
     {
-        context->save_for_backward({x, weight});
+        context->save_for_backward({x});
+        context->saved_data["weight"] = weight; // itself, and not a copy that hooks make of it: its gradient is added to
         return at::linear(x, weight, bias);
     }
 
@@ -27,7 +28,7 @@ struct LinearIntoGradient : torch::autograd::Function<LinearIntoGradient> {
     {
         const torch::autograd::variable_list saved = context->get_saved_variables();
         const Tensor& x = saved[0];
-        Tensor weight = saved[1];
+        Tensor weight = context->saved_data["weight"].toTensor();
         const Tensor& dy = outputGradients[0];
         const Tensor rows = dy.reshape({-1, dy.size(-1)});
         const Tensor inputs = x.reshape({-1, x.size(-1)});

@@ -3,6 +3,7 @@
 
 #include "engine/runtime/run.h"
 #include "engine/runtime/run_messages.h"
+#include "engine/transport/process_group.h"
 
 #include <exception>
 #include <system_error>
@@ -22,7 +23,12 @@ public:
         if (run_ && !finished(state_.load()))
             return Error{"a run is going on: stop it first, or wait until it has ended"};
         try {
-            Expected<RunnablePlan> runnable = makeRunnable(plan, options_.memory ? *options_.memory : hostMemory());
+            Expected<RunnablePlan> runnable = makeRunnable(plan, options_.memory ? *options_.memory : hostMemory(), options_.group);
+            // what keeps one process from it keeps all
+            if (options_.group != nullptr && plan.run.mode == RunMode::Processes) {
+                const Expected<void> all = options_.group->agree(runnable.ok() ? Expected<void>{} : runnable.error());
+                if (!all.ok()) return all.error();
+            }
             if (!runnable.ok()) return runnable.error();
             run_.reset();
             state_.store(SessionState::Idle);
@@ -39,15 +45,20 @@ public:
 
     void pause() override
     {
-        if (live()) run_->control().pause();
+        if (live()) run_->pause();
     }
     void resume() override
     {
-        if (live()) run_->control().resume();
+        if (live()) run_->resume();
     }
     void stop() override
     {
         if (run_) run_->stop();
+    }
+
+    void trouble(const StageTrouble& trouble) override
+    {
+        if (live()) run_->trouble().set(trouble);
     }
 
     [[nodiscard]] SessionState state() const override { return state_.load(); }

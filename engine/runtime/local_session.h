@@ -7,8 +7,10 @@
 //   if (auto started = session->start(plan); !started.ok()) return started.error();
 //
 // Mode `threads`: one thread per rank, each computing with one core; the clock is CLOCK_MONOTONIC. Mode `emulated`: every
-// action runs alone, in the order of virtual time; p virtual ranks on any number of cores. Both start from the same
-// weights and data, which follow from the plan's seed alone and not from its partition.
+// action runs alone, in the order of virtual time; p virtual ranks on any number of cores. Mode `processes`: the session is one of
+// several, a process and a rank each (docs/processes.md); rank 0's commands are for all, its stream holds its own rank's records as they
+// come and at the end, as another run, those of all ranks. All start from the same weights and data, which follow from the plan's seed
+// alone and not from its partition.
 #pragma once
 
 #include "engine/probe/clock.h"
@@ -38,12 +40,15 @@ struct InjectedFault {
     int allocation = 1; // AllocationFailure: which one of the action
 };
 
+class ProcessGroup; // engine/transport/process_group.h
+
 struct LocalSessionOptions {
     const Clock* clock = nullptr;      // not owned; none: monotonicClock()
     const Clock* cpuClock = nullptr;   // not owned; none: threadCpuClock()
     std::optional<HostMemory> memory = {}; // none: hostMemory()
     std::size_t ringCapacity = 1 << 14; // events per rank that wait for the collector
     std::optional<InjectedFault> fault = {};
+    ProcessGroup* group = nullptr; // not owned; the processes of mode processes, each of which has a session that is given the same plan
 };
 
 std::unique_ptr<engine::Session> makeLocalSession(LocalSessionOptions options = {});

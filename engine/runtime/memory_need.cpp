@@ -35,7 +35,14 @@ double batchBytes(const Plan& plan)
     return (inputs + targets) * plan.pipeline.microbatches;
 }
 
-// What a rank keeps from forwards to backwards follows from the order of its own actions alone.
+std::string sizeText(double bytes)
+{
+    constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+    return bytes < kGiB ? traces::formatSize(std::llround(bytes)) : fmt::format("{:.3g} GiB", bytes / kGiB);
+}
+
+} // namespace
+
 double peakActivations(const std::vector<Action>& order, const CostTable& costs)
 {
     const auto unitOf = [](const traces::Work& work) { return std::tuple(work.flow, work.stage, work.microbatch); };
@@ -62,14 +69,6 @@ double peakActivations(const std::vector<Action>& order, const CostTable& costs)
         });
     return most;
 }
-
-std::string sizeText(double bytes)
-{
-    constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-    return bytes < kGiB ? traces::formatSize(std::llround(bytes)) : fmt::format("{:.3g} GiB", bytes / kGiB);
-}
-
-} // namespace
 
 MemoryNeed memoryNeed(const Plan& plan, const Schedule& schedule, const CostTable& costs)
 {

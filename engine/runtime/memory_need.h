@@ -12,6 +12,7 @@
 #include "engine/probe/host_memory.h"
 
 #include <string>
+#include <vector>
 
 namespace stagecraft::runtime {
 
@@ -28,6 +29,9 @@ struct MemoryNeed {
 
 // `schedule` has computing actions alone, or none where activations are not asked for; the plan has a model.
 MemoryNeed memoryNeed(const engine::Plan& plan, const engine::Schedule& schedule, const engine::CostTable& costs);
+
+// The most that a rank keeps from forwards to backwards, wherever it lies: that follows from the order of its own actions alone.
+double peakActivations(const std::vector<engine::Action>& order, const engine::CostTable& costs);
 
 // The text is empty where all fits into what is available. An error only where the run surely needs more than there is:
 // what lasts, without any activation. A machine that does not tell its memory is big enough.

@@ -5,6 +5,8 @@
 #include "engine/runtime/batch_torch.h"
 #include "engine/runtime/clip_norm.h"
 #include "engine/runtime/run_messages.h"
+#include "engine/schedule/milestones.h"
+#include "engine/schedule/offload.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -21,17 +23,22 @@ namespace stagecraft::runtime {
 using namespace traces;
 
 Pipeline::Pipeline(const Spec& spec, const Preparation& preparation)
-    : run_(spec.plan.run), schedule_(spec.schedule), replica_(spec.replica), batches_(spec.batches), lengths_(sliceLengths(spec.plan)), fault_(spec.fault)
+    : run_(spec.plan.run), schedule_(spec.schedule), replica_(spec.replica), batches_(spec.batches), lengths_(sliceLengths(spec.plan)),
+      host_(MemoryLedger::create(spec.clock)), fault_(spec.fault), only_(spec.only), others_(spec.others)
 {
+    const bool counts = run_.activations == engine::ActivationAccount::SavedTensors;
+    if (counts || engine::hasOffload(schedule_)) installSavedTensorHooks();
+    if (counts) inFlight_.resize(static_cast<std::size_t>(schedule_.ranks));
     for (int r = 0; r < schedule_.ranks; ++r) ledgers_.push_back(MemoryLedger::create(spec.clock, spec.plan.machine.memory));
     firstLayer_.assign(1, 0);
     for (const int layers : spec.partition) firstLayer_.push_back(firstLayer_.back() + layers);
     for (const Flow flow : schedule_.flows()) {
         for (std::size_t s = 0; s < stageCount(); ++s) {
             const Place place{flow, Stage{s}};
-            stages_.push_back(std::make_unique<StageModule>(
-                StageModule::Spec{spec.plan, firstLayer_[s], spec.partition[s], dutiesOf(schedule_, place), lengths_, spec.replica}, &ledgerOf(place),
-                preparation));
+            stages_.push_back(!holds(place) ? nullptr
+                                            : std::make_unique<StageModule>(StageModule::Spec{spec.plan, firstLayer_[s], spec.partition[s],
+                                                                                              dutiesOf(schedule_, place), lengths_, spec.replica},
+                                                                            &ledgerOf(place), preparation));
         }
     }
     preparation.goOn();
@@ -49,11 +56,12 @@ void Pipeline::giveData(Step step)
         };
         const Place start{flow, Stage{0}};
         const Place end{flow, Stage{stageCount() - 1}};
-        {
+        if (holds(start)) {
             const AllocationScope scope({.ledger = &ledgerOf(start)});
             stage(start).giveInputs({}); // the old ones go before the new ones come
             stage(start).giveInputs(own(batches_.inputs(step, replica_)));
         }
+        if (!holds(end)) continue;
         const AllocationScope scope({.ledger = &ledgerOf(end)});
         stage(end).giveTargets({});
         stage(end).giveTargets(own(batches_.targets(step, replica_)));
@@ -63,8 +71,10 @@ void Pipeline::giveData(Step step)
 double Pipeline::stepLoss()
 {
     double sum = 0;
-    for (const Flow flow : schedule_.flows())
-        for (const double loss : stage({flow, Stage{stageCount() - 1}}).losses()) sum += loss;
+    for (const Flow flow : schedule_.flows()) {
+        const Place last{flow, Stage{stageCount() - 1}};
+        for (const double loss : holds(last) ? stage(last).losses() : others_->losses(last)) sum += loss;
+    }
     return sum;
 }
 
@@ -72,7 +82,8 @@ std::vector<std::int64_t> Pipeline::outputShape()
 {
     std::vector<std::int64_t> whole;
     for (const Flow flow : schedule_.flows()) {
-        const std::vector<std::int64_t> shape = stage({flow, Stage{stageCount() - 1}}).outputShape();
+        const Place last{flow, Stage{stageCount() - 1}};
+        const std::vector<std::int64_t> shape = holds(last) ? stage(last).outputShape() : others_->outputShape(last);
         if (whole.empty()) whole = shape;
         else if (!shape.empty()) whole.front() += shape.front();
     }
@@ -91,6 +102,34 @@ std::vector<std::int64_t> outputShape(const Replicas& replicas)
     std::vector<std::int64_t> shape = replicas.front()->outputShape();
     if (!shape.empty()) shape.front() *= static_cast<std::int64_t>(replicas.size());
     return shape;
+}
+
+void Pipeline::keepForCheck()
+{
+    for (const Place& place : places(schedule_)) {
+        if (!holds(place)) continue;
+        stage(place).keepGradients(!schedule_.inference());
+        stage(place).keepOutputs(schedule_.inference());
+    }
+}
+
+std::vector<at::Tensor> Pipeline::weights(const Place& place)
+{
+    return holds(place) ? stage(place).parameters() : others_->tensors(place, schedule_.rankOf(place.flow, place.stage));
+}
+
+std::vector<at::Tensor> Pipeline::takeGradients(const Place& place)
+{
+    if (!holds(place)) return others_->tensors(place, schedule_.rankOf(place.flow, place.stage));
+    stage(place).keepGradients(false);
+    return stage(place).takeGradients();
+}
+
+std::vector<at::Tensor> Pipeline::takeOutputs(const Place& place)
+{
+    if (!holds(place)) return others_->tensors(place, schedule_.rankOf(place.flow, place.stage));
+    stage(place).keepOutputs(false);
+    return stage(place).takeOutputs();
 }
 
 std::vector<at::Tensor> Pipeline::sharedGradients(const Place& own, const Place& other)
@@ -215,6 +254,48 @@ at::Tensor Pipeline::execute(const Work& work, Step step, at::Tensor input)
     case ActionKind::Optimizer: stage.optimize(run_.rateOf(step.value)); return {};
     default: throw std::logic_error("the engine has no way to execute " + std::string(kindName(work.kind)));
     }
+}
+
+void Pipeline::copy(const Work& work)
+{
+    const Rank own = schedule_.rankOf(work.flow, work.stage);
+    MemoryLedger* to = &ledger(own);
+    if (work.kind == ActionKind::Offload)
+        to = schedule_.offloadTo == engine::OffloadTo::Host ? host_.get() : &ledger(schedule_.partnerOf(own));
+    savedOf(work).copyTo({.ledger = to, .memory = MemoryClass::Activations});
+}
+
+void Pipeline::countActivations(Rank rank, const Action& action)
+{
+    if (inFlight_.empty()) return;
+    InFlight& rankHolds = inFlight_[index(rank)];
+    Bytes released = 0; // of a pair, after the forward has added its own
+    engine::forEachWork(action, [&](const Work& work) {
+        if (work.microbatch == kNoMicroBatch || work.kind == ActionKind::Optimizer) return;
+        const Bytes change = stage({work.flow, work.stage}).takeKeptChange(work.microbatch.value);
+        (change < 0 ? released : rankHolds.now) += change;
+    });
+    rankHolds.most = std::max(rankHolds.most, rankHolds.now);
+    rankHolds.now += released;
+}
+
+std::vector<Bytes> Pipeline::peakActivations() const
+{
+    std::vector<Bytes> peaks;
+    for (const InFlight& rank : inFlight_) peaks.push_back(rank.most);
+    return peaks;
+}
+
+std::vector<engine::StageActivations> Pipeline::stageActivations()
+{
+    std::vector<engine::StageActivations> stages(inFlight_.empty() ? 0 : stageCount());
+    for (std::size_t s = 0; s < stages.size(); ++s)
+        for (const Flow flow : schedule_.flows()) {
+            const engine::StageActivations copy = stage({flow, Stage{s}}).activations();
+            stages[s] = {std::max(stages[s].saved, copy.saved), std::max(stages[s].forWeights, copy.forWeights),
+                         std::max(stages[s].booked, copy.booked)};
+        }
+    return stages;
 }
 
 namespace {

@@ -15,6 +15,16 @@
 
 namespace stagecraft::runtime {
 
+// The stages that other processes hold, as far as rank 0 asks for them between two steps.
+class OtherStages {
+public:
+    virtual ~OtherStages() = default;
+    virtual std::vector<double> losses(const Place& place) = 0;
+    virtual std::vector<std::int64_t> outputShape(const Place& place) = 0;
+    // What the check asks for next: weights, gradients or outputs.
+    virtual std::vector<at::Tensor> tensors(const Place& place, traces::Rank owner) = 0;
+};
+
 class Pipeline {
 public:
     struct Spec {
@@ -25,6 +35,8 @@ public:
         const Clock& clock;
         std::optional<InjectedFault> fault;
         int replica = 0; // of those of the plan's machine
+        std::optional<traces::Rank> only = {}; // whose stages are in this process; none: all are
+        OtherStages* others = nullptr;         // not owned
     };
     Pipeline(const Spec& spec, const Preparation& preparation);
 
@@ -34,6 +46,18 @@ public:
     // Executes one action on the calling thread: F, B, I, W, RECOMPUTE or the optimizer of a stage. `input` is what arrived from
     // another stage, the result what goes to another one; undefined where there is none. Throws what LibTorch throws.
     at::Tensor execute(const traces::Work& work, traces::Step step, at::Tensor input);
+
+    // OFFLOAD and RELOAD of a unit, in two parts: the copy, after which both are held, and then what was copied is let go. On whatever
+    // thread, but not while one executes an action of the same unit.
+    [[nodiscard]] traces::Bytes moved(const traces::Work& work) { return savedOf(work).movableBytes(); }
+    void copy(const traces::Work& work);
+    void letGo(const traces::Work& work) { savedOf(work).letGo(); }
+
+    // The rank is through with an action: counts what it keeps for backwards from here on, where the run tells that.
+    void countActivations(traces::Rank rank, const traces::Action& action);
+    // The most that each rank kept, and what each stage keeps of a micro-batch; empty where it was not counted.
+    [[nodiscard]] std::vector<traces::Bytes> peakActivations() const;
+    [[nodiscard]] std::vector<engine::StageActivations> stageActivations();
 
     // Throws where a fault asks for that after the step, or when the thread of a rank is to be started.
     void meetFaultAfter(traces::Step step) const;
@@ -57,14 +81,23 @@ public:
     {
         return *stages_[traces::index(place.stage) + (place.flow == traces::Flow::Up ? stageCount() : 0)];
     }
+    [[nodiscard]] bool holds(const Place& place) const { return !only_ || schedule_.rankOf(place.flow, place.stage) == *only_; }
     [[nodiscard]] const engine::Schedule& schedule() const { return schedule_; }
-    // The last stages: one for each direction.
+
+    // For the check, wherever the stage is: from now on the stages here keep what it compares, gradients or outputs; and what they kept.
+    void keepForCheck();
+    [[nodiscard]] std::vector<at::Tensor> weights(const Place& place);
+    [[nodiscard]] std::vector<at::Tensor> takeGradients(const Place& place);
+    [[nodiscard]] std::vector<at::Tensor> takeOutputs(const Place& place); // of a last stage, by unit
+
+    // Of the last stages: one for each direction.
     [[nodiscard]] double stepLoss();
     [[nodiscard]] std::vector<std::int64_t> outputShape();
 
 private:
     [[nodiscard]] const InjectedFault* faultOf(const traces::Work& work, traces::Step step) const;
     [[nodiscard]] std::size_t stageCount() const { return schedule_.stageToRank.size(); }
+    [[nodiscard]] SavedTensors& savedOf(const traces::Work& work) { return stage({work.flow, work.stage}).saved(work.microbatch.value); }
     [[nodiscard]] MemoryLedger& ledgerOf(const Place& place) { return ledger(schedule_.rankOf(place.flow, place.stage)); }
 
     const engine::RunSpec& run_;
@@ -74,8 +107,16 @@ private:
     const BatchSource& batches_;
     std::vector<int> lengths_; // of slices; empty: sequences are whole
     std::vector<LedgerHandle> ledgers_; // before the stages: their blocks are booked there
-    std::vector<std::unique_ptr<StageModule>> stages_; // of the direction down, then up
+    LedgerHandle host_;                 // what OFFLOAD took off the ranks
+    struct InFlight {
+        traces::Bytes now = 0;
+        traces::Bytes most = 0;
+    };
+    std::vector<InFlight> inFlight_; // by rank; empty where nobody asks
+    std::vector<std::unique_ptr<StageModule>> stages_; // of the direction down, then up; null where another process holds it
     std::optional<InjectedFault> fault_;
+    std::optional<traces::Rank> only_;
+    OtherStages* others_;
 };
 
 // Those of a run, replica by replica; each holds all weights and trains them on its own part of the batch.

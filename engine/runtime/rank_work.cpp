@@ -2,6 +2,7 @@
 #include "engine/runtime/rank_work.h"
 
 #include "engine/schedule/milestones.h"
+#include "engine/schedule/offload.h"
 #include "engine/schedule/weight_versions.h"
 
 #include <algorithm>
@@ -86,6 +87,7 @@ StageDuties dutiesOf(const Schedule& schedule, const Place& place)
     duties.units = schedule.units(place.flow);
     duties.inference = schedule.inference();
     duties.slices = schedule.slices;
+    duties.moves = engine::hasOffload(schedule);
     std::vector<int> waiting; // units whose gradients wait for the next update
     if (schedule.asynchronous()) {
         duties.version = engine::weightVersions(schedule)[traces::index(place.stage)].version;

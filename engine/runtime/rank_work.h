@@ -66,6 +66,7 @@ struct StageDuties {
     std::vector<bool> recomputed; // by unit; empty: none is
     // The units in the order in which their weight gradients are added up.
     std::vector<int> gradientOrder;
+    bool moves = false; // activations are offloaded in this run, so that each rank has its boundary tensors for itself
     int slices = 1; // units of a micro-batch: slices of its sequences, or halves of its rows (Chimera's halved backwards)
 
     // Where weights change while units are in flight (weight_versions.h); else empty.

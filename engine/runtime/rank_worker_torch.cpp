@@ -2,6 +2,7 @@
 #include "engine/runtime/rank_worker_torch.h"
 
 #include "engine/runtime/boundary.h"
+#include "engine/runtime/copy_lane_torch.h"
 #include "engine/runtime/pair_helper.h"
 #include "engine/runtime/rank_work.h"
 #include "engine/runtime/replica_rank_torch.h"
@@ -13,7 +14,9 @@
 #include <c10/core/AutogradState.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace stagecraft::runtime {
@@ -40,12 +43,14 @@ public:
         const bool pairs = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return a.kind() == ActionKind::Overlap; });
         if (pairs) helper_.emplace(&settleThread);
         if (links.sums != nullptr && !run.schedule.inference()) replica_.emplace(run, *links.sums, rank);
+        if (std::any_of(list_.begin(), list_.end(), [](const Action& a) { return isCopy(a.kind()); })) copies_.emplace(run, rank, &settleThread);
     }
 
     void work()
     {
         settleThread();
         for (int step = run_.firstStep; links_.meeting.meet(rank_, step, end_); ++step) {
+            if (step > run_.firstStep && links_.handoff.bounded()) collectives().push(waitEvent(Step{step - 1}, WaitCause::Flush, {}, {end_, run_.clock.now()}));
             sampleMemory(run_.clock.now()); // all have let go of the last step
             if (step == run_.plan.run.steps || !executeStep(Step{step})) return;
         }
@@ -56,16 +61,22 @@ private:
     struct Task {
         Work work;
         Arrival<at::Tensor> input{{}, -1};
+        TimeNs reloaded = -1; // when what was offloaded had come back
+        at::Tensor output{}; // to be handed over
         ActionTimes times{};
         std::exception_ptr error{};
     };
+
+    static bool isCopy(ActionKind kind) { return kind == ActionKind::Offload || kind == ActionKind::Reload; }
 
     bool executeStep(Step step)
     {
         if (replica_) replica_->begin(step);
         const bool done = std::all_of(list_.begin(), list_.end(), [&](const Action& action) {
             if (sharesNorm(action)) return clipGradients(action.work, step);
-            return action.kind() == ActionKind::AllReduce ? sumGradients(action, step) : executeAction(action, step);
+            if (action.kind() == ActionKind::AllReduce) return sumGradients(action, step);
+            if (isCopy(action.kind())) return beginCopy(action.work, step);
+            return executeAction(action, step);
         });
         if (!done || !replica_) return done;
         const std::optional<TimeNs> whole = replica_->allWeights();
@@ -77,8 +88,11 @@ private:
     {
         std::vector<Task> tasks;
         engine::forEachWork(action, [&](const Work& work) { tasks.push_back({work}); });
+        if (links_.waits != nullptr) links_.waits->enter(own_, tasks.front().work);
         for (Task& task : tasks)
-            if (!waitForInput(task) || !waitForSums(task)) return false;
+            if (!waitForReload(task, step) || !waitForInput(task) || !waitForSums(task)) return false;
+        for (Task& task : tasks)
+            if (!waitWhileHeld(task.work, step)) return false;
         if (!run_.control.enter(rank_)) return false;
 
         const TimeNs begin = run_.clock.now();
@@ -94,20 +108,109 @@ private:
             return false;
         }
 
-        ring_.push(memoryEvent(begin, before));
-        if (const auto peak = ledger_.peak()) ring_.push(memoryEvent(peak->time, peak->bytes));
         TimeNs end = begin;
         for (const Task& task : tasks) end = std::max(end, task.times.end);
-        ring_.push(memoryEvent(end, after));
+        samples_.push_back({begin, before});
+        if (const auto peak = ledger_.peak()) samples_.push_back(*peak);
+        samples_.push_back({end, after});
+        run_.pipeline.countActivations(own_, action);
+        if (!takeCopies()) return false;
+        recordMemory();
+        end_ = end;
+        std::vector<RunEvent> sends;
+        if (links_.handoff.bounded())
+            for (Task& task : tasks) handOverBounded(task, step, sends);
         for (const Task& task : tasks) {
             const bool beside = tasks.size() == 2 && &task == &tasks.front();
             RunEvent event = actionEvent(step, task.work, task.times, beside ? 1 : 0);
             if (replica_ && replica_->isLast(task.work)) event.value[RunEvent::kLast] = 1;
             ring_.push(event);
         }
-        end_ = end;
+        for (const RunEvent& send : sends) ring_.push(send);
         if (replica_ && action.kind() == ActionKind::Optimizer) replica_->giveWeights(placeOf(action.work));
         return true;
+    }
+
+    // On the rank's own thread, as it may have to wait; the wait is a send between its actions.
+    void handOverBounded(Task& task, Step step, std::vector<RunEvent>& sends)
+    {
+        const std::optional<BoxAddress> box = outputBox(task.work, run_.schedule.stages());
+        if (!box) return;
+        const bool waits = !links_.handoff.hasRoom(*box);
+        if (waits) {
+            run_.control.rest(rank_);
+            if (links_.waits != nullptr) links_.waits->enter(own_, task.work);
+        }
+        const TimeNs begin = run_.clock.now();
+        task.times.available = links_.handoff.put(*box, std::move(task.output), run_.clock);
+        if (!waits) return;
+        task.times.sent = task.times.available;
+        Work send = task.work;
+        send.kind = task.work.kind == ActionKind::Forward ? ActionKind::SendForward : ActionKind::SendBackward;
+        sends.push_back(waitEvent(step, WaitCause::Room, send, {begin, task.times.available}));
+        end_ = task.times.available;
+    }
+
+    bool beginCopy(const Work& work, Step step)
+    {
+        if (!run_.control.enter(rank_)) return false;
+        copies_->ask(work, step);
+        return true;
+    }
+
+    bool waitForReload(Task& task, Step step)
+    {
+        if (!copies_ || (task.work.kind != ActionKind::Backward && task.work.kind != ActionKind::InputGrad)) return true;
+        if (copies_->pending(task.work)) {
+            run_.control.rest(rank_);
+            copies_->await(task.work);
+        }
+        if (!takeCopies()) return false;
+        Work reload = task.work;
+        reload.kind = ActionKind::Reload;
+        const auto back = reloaded_.find({step, reload});
+        if (back == reloaded_.end()) return true;
+        task.reloaded = back->second;
+        reloaded_.erase(back);
+        return true;
+    }
+
+    // What is done of the copies beside, onto their lanes.
+    bool takeCopies()
+    {
+        if (!copies_) return true;
+        for (const CopyLane::Copy& copy : copies_->takeDone()) {
+            if (copy.error) {
+                run_.control.fail(describeFailure(copy.work, copy.step, rank_, copy.error));
+                return false;
+            }
+            samples_.push_back({copy.span.end, copy.after});
+            ring_.push(copyEvent(copy.step, copy.work, copy.span));
+            if (copy.work.kind == ActionKind::Reload) reloaded_[{copy.step, copy.work}] = copy.span.end;
+        }
+        return true;
+    }
+
+    // In the order of time; one that came too late is older than what is recorded already.
+    void recordMemory()
+    {
+        std::sort(samples_.begin(), samples_.end(), [](const MemorySample& a, const MemorySample& b) { return a.time < b.time; });
+        for (const MemorySample& sample : samples_) {
+            if (sample.time < recorded_) continue;
+            ring_.push(memoryEvent(sample.time, sample.bytes));
+            recorded_ = sample.time;
+        }
+        samples_.clear();
+    }
+
+    bool waitWhileHeld(const Work& work, Step step)
+    {
+        if (!run_.trouble.holds(work.stage)) return true;
+        run_.control.rest(rank_);
+        const TimeNs begin = run_.clock.now();
+        const bool goesOn = run_.trouble.awaitRelease(work.stage);
+        ring_.push(waitEvent(step, WaitCause::Hold, work, {begin, run_.clock.now()}));
+        return goesOn;
     }
 
     bool waitForInput(Task& task)
@@ -129,15 +232,17 @@ private:
         return since.has_value();
     }
 
-    // On whatever thread; hands over as soon as it is done.
+    // On whatever thread; hands over as soon as it is done, where that never waits.
     void perform(Task& task, Step step)
     {
         try {
-            task.times = {.begin = run_.clock.now(), .ready = task.input.available};
-            at::Tensor output = run_.pipeline.execute(task.work, step, std::move(task.input.payload));
+            task.times = {.begin = run_.clock.now(), .ready = task.input.available, .reloaded = task.reloaded};
+            task.output = run_.pipeline.execute(task.work, step, std::move(task.input.payload));
+            run_.trouble.linger(task.work.stage, run_.clock.now() - task.times.begin);
             task.times.end = run_.clock.now();
+            if (links_.handoff.bounded()) return;
             const std::optional<BoxAddress> box = outputBox(task.work, run_.schedule.stages());
-            if (box) task.times.available = links_.handoff.put(*box, std::move(output), run_.clock);
+            if (box) task.times.available = links_.handoff.put(*box, std::move(task.output), run_.clock);
         } catch (...) {
             task.error = std::current_exception();
         }
@@ -146,6 +251,7 @@ private:
     // With the rank that holds the other copy: each gives its own and adds the other's. Where that is this rank, both at once.
     bool sumGradients(const Action& action, Step step)
     {
+        if (links_.waits != nullptr) links_.waits->enter(own_, action.work);
         const Place own = placeOf(action.work);
         const Place other = placeOf(action.partner);
         const bool both = run_.schedule.rankOf(other.flow, other.stage) == own_;
@@ -223,7 +329,11 @@ private:
     // For what lies on the lane of collectives: where a second thread writes that, it has nothing to write while this one does.
     [[nodiscard]] EventRing<RunEvent>& collectives() { return replica_ ? run_.recorder.collectiveRing(rank_) : ring_; }
 
-    void sampleMemory(TimeNs time) { ring_.push(memoryEvent(time, ledger_.held())); }
+    void sampleMemory(TimeNs time)
+    {
+        samples_.push_back({time, ledger_.held()});
+        recordMemory();
+    }
 
     const Execution& run_;
     const RankLinks links_;
@@ -234,7 +344,11 @@ private:
     MemoryLedger& ledger_;
     TimeNs end_ = 0; // of the last action
     std::optional<ReplicaRank> replica_;
+    std::vector<MemorySample> samples_; // since the last that was recorded
+    TimeNs recorded_ = 0;               // up to then
+    std::map<std::pair<Step, Work>, TimeNs> reloaded_; // whose action has not come yet
     std::optional<PairHelper> helper_;
+    std::optional<CopyLane> copies_;
 };
 
 } // namespace

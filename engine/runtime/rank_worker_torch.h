@@ -11,6 +11,7 @@
 #include "engine/runtime/replica_threads.h"
 #include "engine/transport/handoff.h"
 #include "engine/transport/step_meeting.h"
+#include "engine/transport/wait_graph.h"
 
 #include <vector>
 
@@ -23,6 +24,7 @@ struct RankLinks {
     Handoff<at::Tensor>& norms; // between neighbouring ranks, in the place of stages: towards the last one is forward
     StepMeeting& meeting;
     ReplicaThreads* sums = nullptr; // of the replicas; none where there is one
+    WaitGraph* waits = nullptr; // who waits for whom; not owned, may be none
 };
 
 // A rank of the execution's replica. Failures go to the run's control, which the rank has left when this returns.

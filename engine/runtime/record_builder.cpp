@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/record_builder.h"
 
+#include "engine/schedule/offload.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace stagecraft::runtime {
 
 using namespace traces;
 
-RecordBuilder::RecordBuilder(const engine::Schedule& schedule, int replicas)
-    : schedule_(schedule), ranks_(static_cast<std::size_t>(schedule.ranks) * static_cast<std::size_t>(replicas))
+RecordBuilder::RecordBuilder(const engine::Schedule& schedule, int replicas, std::optional<Rank> only)
+    : schedule_(schedule), only_(only), ranks_(static_cast<std::size_t>(schedule.ranks) * static_cast<std::size_t>(replicas))
 {
 }
 
@@ -24,6 +27,7 @@ std::string RecordBuilder::nameOf(std::size_t rank) const
 void RecordBuilder::begin(std::vector<Record>& out)
 {
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
+        if (only_ && *only_ != Rank{r}) continue;
         ranks_[r].compute =
             addLane({.rank = Rank{r}, .kind = LaneKind::Compute, .name = nameOf(r)}, out);
         const LaneId transfer =
@@ -37,6 +41,8 @@ void RecordBuilder::add(Rank rank, const RunEvent& event, std::vector<Record>& o
     switch (event.kind) {
     case RunEventKind::Action: addAction(rank, event, out); break;
     case RunEventKind::Memory: addMemory(rank, event, out); break;
+    case RunEventKind::Copy: addCopy(rank, event, out); break;
+    case RunEventKind::Wait: addWait(rank, event, out); break;
     }
 }
 
@@ -46,7 +52,7 @@ void RecordBuilder::addAction(Rank rank, const RunEvent& event, std::vector<Reco
     const SliceRef slice = addSlice(
         laneOf(rank, event, out), {.begin = event.begin, .end = event.end, .action = Action{event.work, {}}, .step = event.step}, out);
     // collectives of replicas come apart from what they compute, in no known order
-    if (event.value[RunEvent::kOfAll] == 1 && ranks_.size() == static_cast<std::size_t>(schedule_.ranks)) meet(rank, event);
+    if (event.value[RunEvent::kOfAll] == 1 && !only_ && ranks_.size() == static_cast<std::size_t>(schedule_.ranks)) meet(rank, event);
     if (isCompute(event.work.kind) && event.depth == 0) {
         lanes.computed = slice;
         if (lanes.after) {
@@ -55,8 +61,18 @@ void RecordBuilder::addAction(Rank rank, const RunEvent& event, std::vector<Reco
         }
     }
     const std::optional<BoxAddress> taken = inputBox(event.work, schedule_.stages());
-    if (taken && event.value[RunEvent::kReady] >= 0)
-        lanes.waiting.push_back({{event.step, Product::Output, replicaOf(rank), *taken}, slice, event.value[RunEvent::kReady]});
+    if (taken && event.value[RunEvent::kReady] >= 0) {
+        const Producer producer{event.step, Product::Output, replicaOf(rank), *taken};
+        const Stage maker{taken->receiver.value + (taken->direction == Direction::Forward ? -1 : 1)};
+        if (only_ && schedule_.rankOf(taken->flow, maker) != *only_) produced_.emplace(producer, addReceive(rank, event, out));
+        lanes.waiting.push_back({producer, slice, event.value[RunEvent::kReady]});
+    }
+    if (event.value[RunEvent::kReloaded] >= 0) {
+        Work reload = event.work;
+        reload.kind = ActionKind::Reload;
+        if (const auto known = copied_.find({event.step, replicaOf(rank), reload}); known != copied_.end())
+            lanes.waiting.push_back({known->second.slice, slice, event.value[RunEvent::kReloaded]});
+    }
     const std::optional<BoxAddress> given = outputBox(event.work, schedule_.stages());
     if (given && event.value[RunEvent::kAvailable] >= 0) {
         produced_.emplace(Producer{event.step, Product::Output, replicaOf(rank), *given}, slice);
@@ -88,12 +104,12 @@ void RecordBuilder::linkReplicas(Rank rank, const RunEvent& event, SliceRef slic
             BoxAddress made = stage;
             if (schedule_.twoDirections() && schedule_.rankOf(made.flow, made.receiver) != Rank{from.value % schedule_.ranks})
                 made.flow = made.flow == Flow::Up ? Flow::Down : Flow::Up;
-            lanes.collectivesWaiting.push_back({{event.step, Product::Gradients, from.value, made}, slice, ready});
+            lanes.collectivesWaiting.push_back({Producer{event.step, Product::Gradients, from.value, made}, slice, ready});
         }
         if (last) produced_.emplace(Producer{event.step, Product::Sum, rank.value, stage}, slice);
         break;
     case ActionKind::Optimizer:
-        if (ready >= 0) lanes.waiting.push_back({{event.step, Product::Sum, rank.value, stage}, slice, ready});
+        if (ready >= 0) lanes.waiting.push_back({Producer{event.step, Product::Sum, rank.value, stage}, slice, ready});
         break;
     default: break;
     }
@@ -115,6 +131,61 @@ void RecordBuilder::meet(Rank rank, const RunEvent& event)
     meetings_.erase(event.step);
 }
 
+// What keeps the rank lies between its actions; the wait for the other ranks on the lane of what ranks do together.
+void RecordBuilder::addWait(Rank rank, const RunEvent& event, std::vector<Record>& out)
+{
+    Slice slice{.begin = event.begin, .end = event.end, .action = {}, .step = event.step};
+    LaneId lane = ranks_[index(rank)].compute;
+    switch (static_cast<WaitCause>(event.value[0])) {
+    case WaitCause::Room: slice.action = Action{event.work, {}}; break;
+    case WaitCause::Hold: slice.text = textOf(fmt::format("stage {} held", event.work.stage.value), out); break;
+    case WaitCause::Flush:
+        slice.text = textOf("flush: waits for the other ranks", out);
+        lane = collectivesOf(rank, out);
+        break;
+    }
+    addSlice(lane, slice, out);
+}
+
+TextId RecordBuilder::textOf(std::string text, std::vector<Record>& out)
+{
+    auto known = std::find(texts_.begin(), texts_.end(), text);
+    if (known == texts_.end()) {
+        out.push_back(TextRecord{text});
+        known = texts_.insert(texts_.end(), std::move(text));
+    }
+    return TextId{static_cast<std::uint32_t>(known - texts_.begin() + 1)};
+}
+
+// On the rank's lane of that direction; a partner that keeps what goes away has the same on a lane of its own.
+void RecordBuilder::addCopy(Rank rank, const RunEvent& event, std::vector<Record>& out)
+{
+    const Slice slice{.begin = event.begin, .end = event.end, .action = Action{event.work, {}}, .step = event.step};
+    const bool back = event.work.kind == ActionKind::Reload;
+    const SliceRef own = addToCopyLane(rank, back ? 1 : 0, slice, out);
+    if (schedule_.offloadTo == engine::OffloadTo::Partner) {
+        const Rank partner = schedule_.partnerOf(Rank{rank.value % schedule_.ranks});
+        addToCopyLane(Rank{replicaOf(rank) * schedule_.ranks + partner.value}, back ? 3 : 2, slice, out);
+    }
+    copied_[{event.step, replicaOf(rank), event.work}] = {own, event.end};
+    Work away = event.work;
+    away.kind = ActionKind::Offload;
+    if (const auto known = copied_.find({event.step, replicaOf(rank), away}); back && known != copied_.end())
+        out.push_back(EdgeRecord{{EdgeKind::Data, known->second.slice, own, known->second.end}});
+}
+
+SliceRef RecordBuilder::addToCopyLane(Rank rank, std::size_t which, const Slice& slice, std::vector<Record>& out)
+{
+    std::optional<LaneId>& lane = ranks_[index(rank)].copies[which];
+    if (!lane)
+        lane = addLane({.rank = rank,
+                        .kind = LaneKind::Copy,
+                        .depth = static_cast<std::int32_t>(which),
+                        .name = fmt::format("{} {}", nameOf(index(rank)), engine::copyLaneText(static_cast<int>(which)))},
+                       out);
+    return addSlice(*lane, slice, out);
+}
+
 // A slice on the sender's side, from the producer's end to the moment from which the other rank has the tensor.
 void RecordBuilder::addTransfer(Rank rank, const RunEvent& event, std::vector<Record>& out)
 {
@@ -122,9 +193,26 @@ void RecordBuilder::addTransfer(Rank rank, const RunEvent& event, std::vector<Re
     const Stage receiver{event.work.stage.value + (forward ? 1 : -1)};
     if (schedule_.rankOf(event.work.flow, receiver).value == rank.value % schedule_.ranks) return; // handed over at once, nothing moves
 
+    const Action send = makeAction(forward ? ActionKind::SendForward : ActionKind::SendBackward, event.work.stage,
+                                   event.work.microbatch, event.work.flow);
+    layTransfer(rank, {.begin = std::max(event.end, event.value[RunEvent::kSent]), .end = event.value[RunEvent::kAvailable], .action = send, .step = event.step}, out);
+}
+
+SliceRef RecordBuilder::addReceive(Rank rank, const RunEvent& event, std::vector<Record>& out)
+{
+    const bool forward = event.work.kind == ActionKind::Forward;
+    const Action receive = makeAction(forward ? ActionKind::RecvForward : ActionKind::RecvBackward, event.work.stage,
+                                      event.work.microbatch, event.work.flow);
+    const TimeNs ready = event.value[RunEvent::kReady];
+    return layTransfer(rank, {.begin = ready, .end = ready, .action = receive, .step = event.step}, out);
+}
+
+// Those that overlap go to lanes of their own.
+SliceRef RecordBuilder::layTransfer(Rank rank, const Slice& slice, std::vector<Record>& out)
+{
     std::vector<TransferLane>& depths = ranks_[index(rank)].transfers;
     std::size_t depth = 0;
-    while (depth < depths.size() && depths[depth].lastEnd > event.end) ++depth;
+    while (depth < depths.size() && depths[depth].lastEnd > slice.begin) ++depth;
     if (depth == depths.size()) {
         const LaneId id = addLane({.rank = rank,
                                    .kind = LaneKind::Transfer,
@@ -133,11 +221,8 @@ void RecordBuilder::addTransfer(Rank rank, const RunEvent& event, std::vector<Re
                                   out);
         depths.push_back({id, 0});
     }
-    const TimeNs end = event.value[RunEvent::kAvailable];
-    const Action send = makeAction(forward ? ActionKind::SendForward : ActionKind::SendBackward, event.work.stage,
-                                   event.work.microbatch, event.work.flow);
-    addSlice(depths[depth].id, {.begin = event.end, .end = end, .action = send, .step = event.step}, out);
-    depths[depth].lastEnd = end;
+    depths[depth].lastEnd = slice.end;
+    return addSlice(depths[depth].id, slice, out);
 }
 
 void RecordBuilder::addMemory(Rank rank, const RunEvent& event, std::vector<Record>& out)
@@ -154,12 +239,17 @@ void RecordBuilder::settle(std::deque<WaitingEdge>& waiting, std::vector<Record>
 {
     while (!waiting.empty()) {
         const WaitingEdge& edge = waiting.front();
-        const auto producer = produced_.find(edge.producer);
-        if (producer == produced_.end()) return;
-        // who came last to a meeting waited for nobody
-        const bool own = edge.producer.product == Product::Meeting && producer->second.lane == edge.consumer.lane;
-        if (!own) out.push_back(EdgeRecord{{EdgeKind::Data, producer->second, edge.consumer, edge.ready}});
-        if (edge.producer.product == Product::Output) produced_.erase(producer); // an output has one consumer
+        if (const auto* there = std::get_if<SliceRef>(&edge.from)) {
+            out.push_back(EdgeRecord{{EdgeKind::Data, *there, edge.consumer, edge.ready}});
+        } else {
+            const Producer& known = std::get<Producer>(edge.from);
+            const auto producer = produced_.find(known);
+            if (producer == produced_.end()) return;
+            // who came last to a meeting waited for nobody
+            const bool own = known.product == Product::Meeting && producer->second.lane == edge.consumer.lane;
+            if (!own) out.push_back(EdgeRecord{{EdgeKind::Data, producer->second, edge.consumer, edge.ready}});
+            if (known.product == Product::Output) produced_.erase(producer); // an output has one consumer
+        }
         waiting.pop_front();
     }
 }
@@ -169,24 +259,27 @@ void RecordBuilder::endStep(Step step, std::vector<Record>& out)
     for (RankLanes& lanes : ranks_)
         for (std::deque<WaitingEdge>* waiting : {&lanes.waiting, &lanes.collectivesWaiting}) {
             settle(*waiting, out);
-            while (!waiting->empty() && waiting->front().producer.step <= step) {
+            while (!waiting->empty() && std::get<Producer>(waiting->front().from).step <= step) {
                 waiting->pop_front();
                 settle(*waiting, out);
             }
         }
     std::erase_if(meetings_, [&](const auto& entry) { return entry.first <= step; });
+    std::erase_if(copied_, [&](const auto& entry) { return std::get<Step>(entry.first) <= step; });
     std::erase_if(produced_, [&](const auto& entry) { return entry.first.step <= step; });
+}
+
+LaneId RecordBuilder::collectivesOf(Rank rank, std::vector<Record>& out)
+{
+    std::optional<LaneId>& lane = ranks_[index(rank)].collectives;
+    if (!lane) lane = addLane({.rank = rank, .kind = LaneKind::Collective, .name = nameOf(index(rank)) + " collectives"}, out);
+    return *lane;
 }
 
 LaneId RecordBuilder::laneOf(Rank rank, const RunEvent& event, std::vector<Record>& out)
 {
     RankLanes& lanes = ranks_[index(rank)];
-    if (paintClass(event.work.kind) == PaintClass::Collective) {
-        if (!lanes.collectives)
-            lanes.collectives =
-                addLane({.rank = rank, .kind = LaneKind::Collective, .name = nameOf(index(rank)) + " collectives"}, out);
-        return *lanes.collectives;
-    }
+    if (paintClass(event.work.kind) == PaintClass::Collective) return collectivesOf(rank, out);
     if (event.depth == 0) return lanes.compute;
     if (!lanes.beside)
         lanes.beside =

@@ -14,9 +14,13 @@
 #include "engine/schedule/schedule.h"
 #include "traces/store/record.h"
 
+#include <array>
 #include <deque>
 #include <map>
 #include <optional>
+#include <string>
+#include <tuple>
+#include <variant>
 #include <vector>
 
 namespace stagecraft::runtime {
@@ -24,7 +28,9 @@ namespace stagecraft::runtime {
 class RecordBuilder {
 public:
     // `schedule` gives ranks and the place of each stage, and stays where it is.
-    explicit RecordBuilder(const engine::Schedule& schedule, int replicas = 1);
+    // `only`: the one rank whose events come, where the others are in processes of their own: what it takes from them is then a RECV,
+    // of no length, at the moment when it was there (traces/analysis/merge_ranks.h puts the two sides together).
+    explicit RecordBuilder(const engine::Schedule& schedule, int replicas = 1, std::optional<traces::Rank> only = {});
 
     // The lanes: to be put into the stream before the first event.
     void begin(std::vector<traces::Record>& out);
@@ -41,6 +47,7 @@ private:
         Sum,       // of a rank: the last of its sums of a stage's gradients
         Meeting,   // of all ranks: what the last of them brought
     };
+    static constexpr std::size_t kCopyLanes = 4; // off the rank, back, and the same of what a partner keeps here
     struct Producer {
         traces::Step step{};
         Product product = Product::Output;
@@ -49,7 +56,7 @@ private:
         auto operator<=>(const Producer&) const = default;
     };
     struct WaitingEdge {
-        Producer producer;
+        std::variant<Producer, traces::SliceRef> from; // a slice that is there already, as a RELOAD before its backward
         traces::SliceRef consumer{};
         TimeNs ready = 0;
     };
@@ -67,6 +74,7 @@ private:
         traces::LaneId compute{};
         std::optional<traces::LaneId> beside;      // of what runs together with something else
         std::optional<traces::LaneId> collectives; // sums of gradients
+        std::array<std::optional<traces::LaneId>, kCopyLanes> copies;
         std::vector<TransferLane> transfers; // by depth
         // Of slices that compute, and of those of collectives.
         std::deque<WaitingEdge> waiting;
@@ -77,7 +85,13 @@ private:
     };
 
     void addAction(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
+    traces::TextId textOf(std::string text, std::vector<traces::Record>& out);
+    void addWait(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
+    void addCopy(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
+    traces::SliceRef addToCopyLane(traces::Rank rank, std::size_t which, const traces::Slice& slice, std::vector<traces::Record>& out);
     void addTransfer(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
+    traces::SliceRef addReceive(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
+    traces::SliceRef layTransfer(traces::Rank rank, const traces::Slice& slice, std::vector<traces::Record>& out);
     void addMemory(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
     void settle(std::deque<WaitingEdge>& waiting, std::vector<traces::Record>& out);
     void linkReplicas(traces::Rank rank, const RunEvent& event, traces::SliceRef slice);
@@ -86,13 +100,21 @@ private:
     void meet(traces::Rank rank, const RunEvent& event);
     traces::LaneId addLane(traces::LaneInfo info, std::vector<traces::Record>& out);
     traces::SliceRef addSlice(traces::LaneId lane, const traces::Slice& slice, std::vector<traces::Record>& out);
+    [[nodiscard]] traces::LaneId collectivesOf(traces::Rank rank, std::vector<traces::Record>& out);
     [[nodiscard]] traces::LaneId laneOf(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
 
     const engine::Schedule& schedule_;
+    std::optional<traces::Rank> only_;
     std::vector<RankLanes> ranks_;
     std::vector<std::uint32_t> slices_; // per lane: how many so far
     std::map<traces::Step, Meeting> meetings_; // to which not all have come
+    std::vector<std::string> texts_;    // so far; the first has number 1
     std::map<Producer, traces::SliceRef> produced_; // outputs that nobody took yet, and gradients and sums of the steps that go on
+    struct Copy {
+        traces::SliceRef slice{};
+        TimeNs end = 0;
+    };
+    std::map<std::tuple<traces::Step, int, traces::Work>, Copy> copied_; // OFFLOADs and RELOADs of the step, by replica
 };
 
 } // namespace stagecraft::runtime

@@ -111,7 +111,7 @@ void GradientChecker::takeWeights(Pipeline& pipeline)
 {
     const at::NoGradGuard noGrad;
     for (std::size_t s = 0; s < parameters_.size(); ++s) {
-        const std::vector<at::Tensor>& weights = pipeline.stage({schedule_.flows().front(), traces::Stage{s}}).parameters();
+        const std::vector<at::Tensor> weights = pipeline.weights({schedule_.flows().front(), traces::Stage{s}});
         for (std::size_t i = 0; i < weights.size(); ++i) parameters_[s][i].copy_(weights[i]);
     }
 }
@@ -204,11 +204,7 @@ void GradientChecker::prepare(Step step, const Replicas& replicas, const Prepara
     if (step != firstStep()) takeWeights(*replicas.front());
     if (schedule_.inference()) computeOutputs(preparation);
     else computeGradients(preparation);
-    for (const auto& pipeline : replicas)
-        for (const Place& place : places(schedule_)) {
-            pipeline->stage(place).keepGradients(!schedule_.inference());
-            pipeline->stage(place).keepOutputs(schedule_.inference());
-        }
+    for (const auto& pipeline : replicas) pipeline->keepForCheck();
 }
 
 bool GradientChecker::agree(const at::Tensor& found, const at::Tensor& expected, GradientCheck& result, double& difference, double& scale)
@@ -233,9 +229,7 @@ void GradientChecker::compareGradients(Step step, const Replicas& replicas)
     GradientCheck result = GradientCheck::Bitwise;
     for (int replica = 0; replica < count; ++replica)
         for (const Place& place : places(schedule_)) {
-            StageModule& stage = replicas[static_cast<std::size_t>(replica)]->stage(place);
-            const std::vector<at::Tensor> gradients = stage.takeGradients();
-            stage.keepGradients(false);
+            const std::vector<at::Tensor> gradients = replicas[static_cast<std::size_t>(replica)]->takeGradients(place);
             for (std::size_t i = 0; i < gradients.size(); ++i) {
                 const PartRange part = divided ? partOf(gradients[i].numel(), replica, count) : PartRange{0, gradients[i].numel()};
                 const auto own = [&](const at::Tensor& whole) { return whole.reshape(-1).narrow(0, part.begin, part.size()); };
@@ -256,9 +250,7 @@ void GradientChecker::compareOutputs(Step step, const Replicas& replicas)
     std::size_t microbatch = 0;
     for (const auto& pipeline : replicas)
         for (const traces::Flow flow : schedule_.flows()) {
-            StageModule& last = pipeline->stage({flow, traces::Stage{schedule_.stages() - 1}});
-            last.keepOutputs(false);
-            for (const at::Tensor& output : last.takeOutputs()) {
+            for (const at::Tensor& output : pipeline->takeOutputs({flow, traces::Stage{schedule_.stages() - 1}})) {
                 double difference = 0;
                 double scale = 0;
                 const bool same = agree(output, expected_[microbatch].front(), result, difference, scale);
@@ -276,7 +268,7 @@ void GradientChecker::compareWeights(Step step, Pipeline& pipeline)
 {
     GradientCheck result = GradientCheck::Bitwise;
     for (const Place& place : places(schedule_)) {
-        const std::vector<at::Tensor>& found = pipeline.stage(place).parameters();
+        const std::vector<at::Tensor> found = pipeline.weights(place);
         const std::vector<at::Tensor>& expected = reenactment_->weights(place.stage);
         for (std::size_t i = 0; i < found.size(); ++i) {
             double difference = 0;

@@ -5,9 +5,11 @@
 #pragma once
 
 #include "engine/runtime/local_session.h"
+#include "engine/runtime/process_run.h"
 #include "engine/runtime/run_control.h"
 #include "engine/runtime/run_recorder.h"
 #include "engine/runtime/runnable.h"
+#include "engine/runtime/trouble.h"
 
 #include <atomic>
 #include <mutex>
@@ -25,6 +27,9 @@ public:
     Run& operator=(const Run&) = delete;
 
     RunControl& control() { return control_; }
+    Trouble& trouble() { return trouble_; }
+    void pause();
+    void resume();
     void stop(); // no more than a word to a run that is over
 
 private:
@@ -32,6 +37,8 @@ private:
     void trainSteps();
     void enterState(engine::SessionState state); // not over Stopping
     void say(const engine::SessionMessage& message);
+    void hear(engine::SessionState state); // of the control
+    std::optional<traces::Trace> gatherTrace(); // of all processes; nothing in one
 
     RunnablePlan runnable_;
     LocalSessionOptions options_;
@@ -40,11 +47,15 @@ private:
     RecordInbox& inbox_;
     RunRecorder recorder_;
     RunControl control_;
+    Trouble trouble_;
+    std::optional<ProcessRun> processes_; // mode processes
     std::vector<std::vector<std::int64_t>> outputs_;
     engine::GradientCheck check_ = engine::GradientCheck::Off;
     double maxAbsDiff_ = 0;
     double peakFlops_ = 0;
     std::optional<engine::TextLearned> text_;
+    std::vector<engine::StageActivations> stageActivations_;
+    std::vector<engine::Bytes> peakActivations_; // by rank
     const char* phase_ = "building the stages"; // what a failure without a place happened in
     std::mutex stateMutex_; // guards changes of state_, each with its record, until the run is over
     bool over_ = false;     // guarded by it: nothing changes the state any more but the end

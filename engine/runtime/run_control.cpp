@@ -104,6 +104,12 @@ void RunControl::rest(traces::Rank rank)
     if (gate_.load() != kOpen) tellController();
 }
 
+void RunControl::endBeside(traces::Rank rank)
+{
+    status_[traces::index(rank)].beside.fetch_sub(1);
+    if (gate_.load() != kOpen) tellController();
+}
+
 void RunControl::leave()
 {
     {
@@ -129,7 +135,8 @@ void RunControl::noteTurnedAway()
 bool RunControl::allRest() const
 {
     for (int r = 0; r < ranks_; ++r) {
-        if (status_[static_cast<std::size_t>(r)].executing.load()) return false;
+        const Status& status = status_[static_cast<std::size_t>(r)];
+        if (status.executing.load() || status.beside.load() > 0) return false;
     }
     return true;
 }

@@ -50,6 +50,10 @@ public:
     bool enter(traces::Rank rank); // before an action: waits while the gate is closed; false: the run ends
     void rest(traces::Rank rank);  // after an action, before whatever the rank waits for
     void leave();                  // a rank is through for good
+    // Something that goes on beside the rank's actions, as a copy does: begun while the rank executes, ended by any thread. Until then
+    // the rank is not at rest.
+    void beginBeside(traces::Rank rank) { status_[traces::index(rank)].beside.fetch_add(1); }
+    void endBeside(traces::Rank rank);
     void fail(engine::FailureMessage failure); // the first is kept; the run ends
 
     [[nodiscard]] bool ending() const { return gate_.load() == kEnding; }
@@ -73,6 +77,7 @@ private:
 
     struct alignas(64) Status {
         std::atomic<bool> executing{false};
+        std::atomic<int> beside{0};
     };
 
     void end();

@@ -122,6 +122,17 @@ FailureMessage threadFailure(std::string_view whom, std::string_view reason)
     return failure;
 }
 
+FailureMessage deadlockFailure(const std::string& circle, const RunSpec& run)
+{
+    FailureMessage failure;
+    failure.text = fmt::format("the run came to a deadlock: {}. {}", circle,
+                               run.handoffDepth > 0 ? fmt::format("Take a larger handoff_depth than {}, or 0 for room for all, or let a rank take "
+                                                                  "earlier what is sent to it.",
+                                                                  run.handoffDepth)
+                                                    : std::string("Change the order of the schedule's actions."));
+    return failure;
+}
+
 FailureMessage actionFailure(const Work& work, Step step, Rank rank, std::string_view reason)
 {
     FailureMessage failure;

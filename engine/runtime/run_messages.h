@@ -35,6 +35,9 @@ std::string busyNote(double excess);
 // A thread could not be started for `whom` ("rank 3").
 engine::FailureMessage threadFailure(std::string_view whom, std::string_view reason);
 
+// The ranks wait for each other; `circle` says how.
+engine::FailureMessage deadlockFailure(const std::string& circle, const engine::RunSpec& run);
+
 engine::FailureMessage actionFailure(const traces::Work& work, traces::Step step, traces::Rank rank,
                                      std::string_view reason);
 

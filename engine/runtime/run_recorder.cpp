@@ -5,9 +5,10 @@ namespace stagecraft::runtime {
 
 using namespace traces;
 
-RunRecorder::RunRecorder(const engine::Schedule& schedule, std::size_t ringCapacity, RecordInbox& inbox, int replicas)
-    : builder_(schedule, replicas), inbox_(inbox), totals_(schedule.stages())
+RunRecorder::RunRecorder(const engine::Schedule& schedule, std::size_t ringCapacity, RecordInbox& inbox, int replicas, std::optional<Rank> only)
+    : builder_(schedule, replicas, only), inbox_(inbox), totals_(schedule.stages())
 {
+    if (only) writer_.emplace([this](std::string_view bytes) { journal_.append(bytes); });
     for (int r = 0; r < replicas * schedule.ranks; ++r) {
         rings_.push_back(std::make_unique<EventRing<RunEvent>>(ringCapacity));
         collectiveRings_.push_back(std::make_unique<EventRing<RunEvent>>(ringCapacity / 4 + 1));
@@ -77,7 +78,10 @@ void RunRecorder::collectOnce()
         if (const auto* step = std::get_if<StepRecord>(&posted[next])) builder_.endStep(step->step.step, out);
         out.push_back(std::move(posted[next]));
     }
-    for (const Record& record : out) totals_.take(record);
+    for (const Record& record : out) {
+        totals_.take(record);
+        if (writer_ && !std::holds_alternative<SessionRecord>(record)) writer_->write(record);
+    }
     inbox_.push(std::move(out));
 }
 

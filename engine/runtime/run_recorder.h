@@ -16,6 +16,7 @@
 #include "engine/runtime/record_builder.h"
 #include "engine/runtime/record_inbox.h"
 #include "engine/runtime/run_totals.h"
+#include "traces/format/journal.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -34,7 +35,9 @@ public:
     // So many records may wait for the caller; then events stay in their rings, and what does not fit there is counted.
     static constexpr std::size_t kInboxLimit = std::size_t{1} << 20;
 
-    RunRecorder(const engine::Schedule& schedule, std::size_t ringCapacity, RecordInbox& inbox, int replicas = 1);
+    // `only`: the rank of this process, where the others are in processes of their own; its journal is then kept.
+    RunRecorder(const engine::Schedule& schedule, std::size_t ringCapacity, RecordInbox& inbox, int replicas = 1,
+                std::optional<traces::Rank> only = {});
 
     // Starts the collector; the stream opens with `info` and the lanes.
     void start(const traces::TraceInfo& info);
@@ -46,6 +49,7 @@ public:
     void finish();
 
     [[nodiscard]] const RunTotals& totals() const { return totals_; } // after finish()
+    [[nodiscard]] const std::string& journal() const { return journal_; } // after finish(); empty where it is not kept
 
 private:
     void collect(const std::stop_token& stop);
@@ -57,6 +61,8 @@ private:
     RecordInbox& inbox_;
     RunTotals totals_;              // collector's
     std::int64_t lostReported_ = 0; // collector's
+    std::string journal_;           // collector's
+    std::optional<traces::JournalWriter> writer_;
 
     std::mutex mutex_; // guards posted_
     std::condition_variable_any wake_;

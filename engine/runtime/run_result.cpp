@@ -3,8 +3,12 @@
 
 #include "engine/model/tied.h"
 #include "engine/runtime/replica_part.h"
+#include "engine/runtime/memory_need.h"
 #include "engine/simulate/simulate.h"
 #include "traces/analysis/step_times.h"
+
+#include <algorithm>
+#include <cmath>
 
 namespace stagecraft::runtime {
 
@@ -85,7 +89,8 @@ Throughput throughputOf(const RunFacts& facts, TimeNs step)
     const double replicas = facts.plan.machine.replicas;
     const double perSecond = facts.plan.pipeline.microbatches * replicas * 1e9 / static_cast<double>(step);
     Throughput throughput{.samplesPerSecond = model.microbatchRows * perSecond, .flopsPerSecond = flops * perSecond, .peakFlopsPerSecond = facts.peakFlops};
-    if (const std::optional<TokenInput> tokens = tokenInput(model)) throughput.tokensPerSecond = throughput.samplesPerSecond * tokens->sequence;
+    if (const auto* embedding = std::get_if<Embedding>(&model.layers.front()))
+        throughput.tokensPerSecond = throughput.samplesPerSecond * embedding->sequence;
     if (facts.peakFlops > 0) throughput.utilisation = throughput.flopsPerSecond / (facts.peakFlops * facts.schedule.ranks * replicas);
     return throughput;
 }
@@ -112,6 +117,24 @@ Expected<TimeNs> simulatedStep(const RunFacts& facts, const RunResult& measured,
     return trace.value().extent().length();
 }
 
+std::vector<RankActivations> rankActivations(const RunFacts& facts)
+{
+    CostTable table;
+    for (const StageActivations& stage : facts.stageActivations) {
+        StageCosts& costs = table.stages.emplace_back();
+        costs.activationBytes = stage.saved;
+        costs.wgradBytes = stage.forWeights;
+    }
+    std::vector<RankActivations> ranks;
+    for (std::size_t r = 0; r < facts.peakActivations.size(); ++r) {
+        const std::vector<Action>& order = facts.schedule.order[r];
+        RankActivations& rank = ranks.emplace_back(RankActivations{facts.peakActivations[r], {}});
+        const bool recomputes = std::any_of(order.begin(), order.end(), [](const Action& a) { return a.kind() == ActionKind::Recompute; });
+        if (!recomputes) rank.predicted = std::llround(peakActivations(order, table));
+    }
+    return ranks;
+}
+
 } // namespace
 
 Expected<RunResult> summarizeRun(const RunFacts& facts)
@@ -132,6 +155,8 @@ Expected<RunResult> summarizeRun(const RunFacts& facts)
     result.gradientCheck = facts.check;
     result.gradientMaxAbsDiff = facts.maxAbsDiff;
     result.text = facts.text;
+    result.stageActivations = facts.stageActivations;
+    result.rankActivations = rankActivations(facts);
 
     const Expected<TimeNs> predicted = simulatedStep(facts, result, Ways::Measured);
     if (!predicted.ok()) return predicted.error();

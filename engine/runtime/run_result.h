@@ -25,6 +25,9 @@ struct RunFacts {
     double maxAbsDiff = 0;
     double peakFlops = 0; // of one thread, per second; 0: not measured
     std::optional<engine::TextLearned> text = {};
+    // Where the run counts what autograd saves: by stage, and the most of each rank.
+    std::vector<engine::StageActivations> stageActivations = {};
+    std::vector<engine::Bytes> peakActivations = {};
 };
 
 // An error where no step was completed, or the costs cannot be simulated.

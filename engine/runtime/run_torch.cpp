@@ -8,9 +8,11 @@
 #include "engine/runtime/executor_torch.h"
 #include "engine/runtime/gradient_buckets.h"
 #include "engine/runtime/replica_part.h"
+#include "engine/runtime/processes_torch.h"
 #include "engine/runtime/run_messages.h"
 #include "engine/runtime/run_result.h"
 #include "engine/runtime/sample_torch.h"
+#include "traces/analysis/merge_ranks.h"
 
 #include <ATen/Parallel.h>
 
@@ -23,6 +25,13 @@ using namespace traces;
 
 namespace {
 
+// The one of this process, in mode processes.
+std::optional<Rank> ownRank(const Plan& plan, const LocalSessionOptions& options)
+{
+    if (plan.run.mode != RunMode::Processes) return std::nullopt;
+    return Rank{options.group->rank()};
+}
+
 bool sumsAmongReplicas(const RunnablePlan& runnable) { return runnable.plan.machine.replicas > 1 && !runnable.schedule.inference(); }
 
 // One for each rank of each replica, and one beside it that sums gradients.
@@ -31,11 +40,18 @@ int threadsOf(const RunnablePlan& runnable)
     return runnable.plan.machine.replicas * runnable.schedule.ranks * (sumsAmongReplicas(runnable) ? 2 : 1);
 }
 
-Replicas buildReplicas(const RunnablePlan& r, const BatchSource& batches, const Clock& clock, const std::optional<InjectedFault>& fault, const Preparation& preparation)
+struct Whereabouts {
+    std::optional<Rank> own = {};   // of this process; none: all ranks are here
+    OtherStages* others = nullptr; // not owned
+};
+
+Replicas buildReplicas(const RunnablePlan& r, const BatchSource& batches, const Clock& clock, const std::optional<InjectedFault>& fault, const Whereabouts& here,
+                       const Preparation& preparation)
 {
     Replicas replicas;
     for (int j = 0; j < r.plan.machine.replicas; ++j)
-        replicas.push_back(std::make_unique<Pipeline>(Pipeline::Spec{r.plan, r.schedule, r.partition, batches, clock, j == 0 ? fault : std::nullopt, j}, preparation));
+        replicas.push_back(std::make_unique<Pipeline>(
+            Pipeline::Spec{r.plan, r.schedule, r.partition, batches, clock, j == 0 ? fault : std::nullopt, j, here.own, here.others}, preparation));
     return replicas;
 }
 
@@ -58,12 +74,15 @@ std::optional<ReplicaSums> sumsOf(const RunnablePlan& r, Pipeline& any)
 
 Run::Run(RunnablePlan runnable, const LocalSessionOptions& options, RecordInbox& inbox, std::atomic<SessionState>& state)
     : runnable_(std::move(runnable)), options_(options), clock_(options.clock ? *options.clock : monotonicClock()),
-      state_(state), inbox_(inbox), recorder_(runnable_.schedule, options.ringCapacity, inbox, runnable_.plan.machine.replicas),
+      state_(state), inbox_(inbox), recorder_(runnable_.schedule, options.ringCapacity, inbox, runnable_.plan.machine.replicas, ownRank(runnable_.plan, options_)),
       control_(threadsOf(runnable_), clock_,
-               {.state = [this](SessionState s) { enterState(s); },
-                .paused = [this](Interval pause) { recorder_.post(PauseRecord{pause}); }})
+               {.state = [this](SessionState s) { hear(s); },
+                .paused = [this](Interval pause) { recorder_.post(PauseRecord{pause}); }}),
+      trouble_(runnable_.schedule.stages(), runnable_.plan.run.slowdown)
 {
     enterState(SessionState::Preparing);
+    if (ownRank(runnable_.plan, options_))
+        processes_.emplace(*options_.group, ProcessRun::Parts{control_, recorder_, clock_, [this] { enterState(SessionState::Paused); }});
     recorder_.start(openingInfo(runnable_));
     for (const std::string& note : runnable_.notes) recorder_.post(NoteRecord{note});
     controller_ = std::jthread([this] { execute(); });
@@ -73,6 +92,18 @@ Run::~Run()
 {
     control_.stop();
     if (controller_.joinable()) controller_.join();
+}
+
+void Run::pause()
+{
+    if (processes_) processes_->pause();
+    else control_.pause();
+}
+
+void Run::resume()
+{
+    if (processes_) processes_->resume();
+    else control_.resume();
 }
 
 void Run::stop()
@@ -93,6 +124,12 @@ void Run::enterState(SessionState state)
     say(StateMessage{state});
 }
 
+void Run::hear(SessionState state)
+{
+    if (processes_ && state == SessionState::Paused) processes_->rested();
+    else enterState(state);
+}
+
 void Run::say(const SessionMessage& message) { recorder_.post(SessionRecord{writeMessage(message)}); }
 
 void Run::execute()
@@ -103,6 +140,7 @@ void Run::execute()
     } catch (...) {
         control_.fail(describeFailure(phase_, std::current_exception()));
     }
+    if (processes_) processes_->close();
     BlockCache::trim(); // an idle session holds no memory
     {
         const std::lock_guard lock(stateMutex_);
@@ -111,18 +149,27 @@ void Run::execute()
     recorder_.finish();
 
     std::vector<Record> closing;
+    RunTotals totals = recorder_.totals();
+    if (const std::optional<Trace> whole = gatherTrace()) {
+        closing = recordsOf(*whole);
+        totals = RunTotals(runnable_.schedule.stages());
+        for (const Record& record : closing) totals.take(record);
+    }
     const auto add = [&](const SessionMessage& message) { closing.push_back(SessionRecord{writeMessage(message)}); };
     const std::optional<FailureMessage> failure = control_.failure();
-    if (!failure || check_ == GradientCheck::Failed) {
+    const bool speaks = !processes_ || processes_->rank() == 0;
+    if (speaks && (!failure || check_ == GradientCheck::Failed)) {
         const Expected<RunResult> result = summarizeRun({.plan = runnable_.plan,
                                                          .schedule = runnable_.schedule,
                                                          .partition = runnable_.partition,
-                                                         .totals = recorder_.totals(),
+                                                         .totals = totals,
                                                          .outputs = outputs_,
                                                          .check = check_,
                                                          .maxAbsDiff = maxAbsDiff_,
                                                          .peakFlops = peakFlops_,
-                                                         .text = text_});
+                                                         .text = text_,
+                                                         .stageActivations = stageActivations_,
+                                                         .peakActivations = peakActivations_});
         if (result.ok()) add(ResultMessage{result.value()});
     }
     SessionState last = SessionState::Finished;
@@ -137,6 +184,21 @@ void Run::execute()
     state_.store(last); // after the records: who sees it can take them all
 }
 
+std::optional<Trace> Run::gatherTrace()
+{
+    if (!processes_) return std::nullopt;
+    std::vector<Trace> parts;
+    for (const std::string& journal : processes_->gather(recorder_.journal())) {
+        Expected<Trace> part = readJournal(journal, "the part of rank " + std::to_string(parts.size()));
+        if (!part.ok()) return std::nullopt;
+        parts.push_back(std::move(part).value());
+    }
+    if (parts.empty()) return std::nullopt; // rank 0 has them, or one is lost and the others keep theirs
+    Expected<Trace> whole = mergeRanks(parts);
+    if (!whole.ok()) return std::nullopt;
+    return std::move(whole).value();
+}
+
 void Run::trainSteps()
 {
     installTaggingAllocator();
@@ -145,7 +207,10 @@ void Run::trainSteps()
     const RunnablePlan& r = runnable_;
     const Preparation preparation(control_, [this](const PreparationPiece& piece) { say(preparationProgress(piece)); });
     const BatchSource batches(r.plan, r.data);
-    const Replicas replicas = buildReplicas(r, batches, clock_, options_.fault, preparation);
+    std::optional<ReportedStages> others;
+    if (processes_) others.emplace(*processes_);
+    const std::optional<Rank> own = ownRank(r.plan, options_);
+    const Replicas replicas = buildReplicas(r, batches, clock_, options_.fault, {own, others ? &*others : nullptr}, preparation);
     if (r.resume) {
         phase_ = "going on from the checkpoint";
         for (const auto& pipeline : replicas) restore(*r.resume, *pipeline);
@@ -153,9 +218,9 @@ void Run::trainSteps()
     const std::optional<ReplicaSums> sums = sumsOf(r, *replicas.front());
     GradientChecker checker(r.plan, r.schedule, r.partition, batches, r.resume.get());
     StepKeeper keeper(r.plan, replicas, checker, recorder_, control_, batches);
-    keeper.prepare(Step{r.firstStep()}, preparation);
+    if (!own || *own == Rank{0}) keeper.prepare(Step{r.firstStep()}, preparation);
     if (control_.ending()) return;
-    const TextTokens* text = r.data ? r.data->text() : nullptr;
+    const TextTokens* text = r.data && !own ? r.data->text() : nullptr; // a sample goes through all stages
     if (text) text_ = TextLearned{.entropy = text->entropy(), .before = sampleText(*replicas.front(), r.plan, *text), .after = {}};
 
     enterState(SessionState::Running);
@@ -163,15 +228,17 @@ void Run::trainSteps()
     std::vector<Execution> executions;
     for (std::size_t j = 0; j < replicas.size(); ++j)
         executions.push_back({r.plan, r.schedule, *replicas[j], recorder_, control_, keeper, clock_,
-                              options_.cpuClock ? *options_.cpuClock : threadCpuClock(), r.costs, r.firstStep(), sums ? &*sums : nullptr,
+                              options_.cpuClock ? *options_.cpuClock : threadCpuClock(), r.costs, trouble_, r.firstStep(), sums ? &*sums : nullptr,
                               static_cast<int>(j)});
-    if (r.plan.run.mode == RunMode::Emulated) {
-        runEmulated(executions);
-    } else {
-        runOnThreads(executions);
+    switch (r.plan.run.mode) {
+    case RunMode::Threads: runOnThreads(executions); break;
+    case RunMode::Emulated: runEmulated(executions); break;
+    case RunMode::Processes: runAsProcess(executions.front(), *processes_, *others); break;
     }
     if (keeper.completed() > 0) outputs_ = {outputShape(replicas)};
     if (text) text_->after = sampleText(*replicas.front(), r.plan, *text);
+    stageActivations_ = replicas.front()->stageActivations();
+    peakActivations_ = replicas.front()->peakActivations();
     check_ = checker.outcome().result;
     maxAbsDiff_ = checker.outcome().maxAbsDiff;
 }

@@ -5,7 +5,9 @@
 #include "engine/runtime/memory_need.h"
 #include "engine/runtime/replica_part.h"
 #include "engine/schedule/lower.h"
+#include "engine/schedule/offload.h"
 #include "engine/schedule/validate.h"
+#include "engine/transport/process_group.h"
 #include "traces/base/text.h"
 
 #include <fmt/format.h>
@@ -33,6 +35,8 @@ constexpr bool executes(ActionKind kind)
     case ActionKind::WeightGrad:
     case ActionKind::Overlap:
     case ActionKind::Recompute:
+    case ActionKind::Offload:
+    case ActionKind::Reload:
     case ActionKind::Optimizer: return true;
     default: return traces::isTransfer(kind); // which it makes by itself
     }
@@ -77,7 +81,7 @@ std::string obstacle(const Schedule& schedule, bool tied = false)
     return {};
 }
 
-// "naive, gpipe, ... or hanayo": the families that run, by a small schedule of each; with two ranks BPipe has nothing to move.
+// "naive, gpipe, ... or hanayo": the families that run, by a small schedule of each.
 std::string runningFamilies()
 {
     std::vector<std::string> names;
@@ -191,9 +195,34 @@ Expected<std::shared_ptr<const Dataset>> dataOf(const Plan& plan)
     return std::shared_ptr<const Dataset>(std::make_shared<const Dataset>(std::move(data).value()));
 }
 
+// A hand-off that one thread makes to itself, or that processes make, has no queue of threads.
+std::string handoffLeftOut(const RunSpec& run)
+{
+    if (run.mode == RunMode::Threads || run.handoff == HandoffKind::Boxes) return {};
+    return fmt::format("run.handoff {} is of mode threads; mode {} has its own way, and nobody waits there to send", wordOf(kHandoffWords, run.handoff),
+                       runModeText(run.mode));
+}
+
+Expected<void> checkProcesses(const Plan& plan, const ProcessGroup* group)
+{
+    if (plan.machine.replicas > 1)
+        return Error{fmt::format("mode processes runs one replica, and the plan's machine has {}: take mode threads or emulated", plan.machine.replicas)};
+    if (!plan.run.checkpoint.empty() || !plan.run.resume.empty())
+        return Error{fmt::format("run.{}: mode processes neither writes nor reads checkpoints; take mode threads or emulated",
+                                 plan.run.resume.empty() ? "checkpoint" : "resume")};
+    if (plan.run.activations == ActivationAccount::SavedTensors)
+        return Error{"run.activations: \"saved-tensors\" is counted over all ranks of one process; take \"allocator\", or mode threads or emulated"};
+    const std::string line = fmt::format("mpirun -np {} stagecraft-cli run PLAN --mode processes", plan.pipeline.ranks);
+    if (group == nullptr)
+        return Error{fmt::format("mode processes needs a process for each of the {}, which mpirun starts: {}", traces::counted(plan.pipeline.ranks, "rank"), line)};
+    if (group->size() == plan.pipeline.ranks) return {};
+    return Error{fmt::format("the plan has {}, and mpirun has started {} process{}: {}", traces::counted(plan.pipeline.ranks, "rank"), group->size(),
+                             group->size() == 1 ? "" : "es", line)};
+}
+
 } // namespace
 
-Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& memory)
+Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMemory, const ProcessGroup* group)
 {
     if (const auto checked = checkPlan(plan); !checked.ok()) return checked.error();
     if (plan.model.empty())
@@ -202,6 +231,10 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& memory)
     const long long ranks = 1LL * plan.machine.replicas * plan.pipeline.ranks;
     if (plan.run.mode == RunMode::Threads && ranks > kMostThreads)
         return Error{fmt::format("mode threads runs at most {} ranks, the plan has {}: take mode emulated", kMostThreads, ranks)};
+    if (plan.run.mode == RunMode::Processes)
+        if (const auto processes = checkProcesses(plan, group); !processes.ok()) return processes.error();
+    // of several hosts, none holds it all
+    const HostMemory memory = group != nullptr && !group->onOneHost() ? HostMemory{} : hostsMemory;
     const Expected<CostTable> costs = costsOf(plan);
     if (!costs.ok()) return costs.error();
     // what surely is too much is said before its schedule is made, which may have millions of actions
@@ -217,6 +250,10 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& memory)
         return Error{fmt::format("the schedule cannot be executed: rank {} waits in {} for {}, and that waits for it",
                                  report.deadlock.front().rank.value, report.deadlock.front().action,
                                  report.deadlock.front().waitsFor)};
+    if (plan.run.mode == RunMode::Processes && hasOffload(schedule.value()) && schedule.value().offloadTo == OffloadTo::Partner)
+        return Error{fmt::format("schedule {}: it keeps activations in a partner's memory, which mode processes does not reach; take mode threads or "
+                                 "emulated, or offload to the host",
+                                 schedule.value().name)};
     if (const auto slices = checkSlices(plan, schedule.value()); !slices.ok()) return slices.error();
     if (const auto clipping = checkClipping(plan.run, schedule.value()); !clipping.ok()) return clipping.error();
     if (const auto checkpoints = checkCheckpoints(plan.run, schedule.value()); !checkpoints.ok()) return checkpoints.error();
@@ -230,7 +267,7 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& memory)
     const Expected<Partition> partition = partitionOf(plan);
     if (!partition.ok()) return partition.error();
     RunnablePlan runnable{plan, withoutCommunication(schedule.value()), partition.value(), costs.value(), data.value(), {}};
-    runnable.notes = {judgeMemory(memoryNeed(plan, runnable.schedule, runnable.costs), memory).value(), leftOutOf(plan.machine)};
+    runnable.notes = {judgeMemory(memoryNeed(plan, runnable.schedule, runnable.costs), memory).value(), leftOutOf(plan.machine), handoffLeftOut(plan.run)};
     std::erase(runnable.notes, "");
     if (const auto resumed = resume(runnable); !resumed.ok()) return resumed.error();
     return runnable;

@@ -14,6 +14,8 @@
 
 namespace stagecraft::runtime {
 
+class ProcessGroup;
+
 struct RunnablePlan {
     engine::Plan plan;
     engine::Schedule schedule;
@@ -27,6 +29,7 @@ struct RunnablePlan {
 };
 
 // Errors say what is missing and what to do.
-engine::Expected<RunnablePlan> makeRunnable(const engine::Plan& plan, const HostMemory& memory);
+// `group`: the processes, in mode processes; null without any.
+engine::Expected<RunnablePlan> makeRunnable(const engine::Plan& plan, const HostMemory& memory, const ProcessGroup* group = nullptr);
 
 } // namespace stagecraft::runtime

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -26,9 +27,12 @@ namespace stagecraft::runtime {
 using at::Tensor;
 
 StageModule::StageModule(const Spec& spec, MemoryLedger* ledger, const Preparation& preparation)
-    : duties_(spec.duties), loss_(spec.plan.model.loss), microbatches_(spec.plan.pipeline.microbatches * spec.plan.machine.replicas), lengths_(spec.lengths),
+    : duties_(spec.duties), ledger_(ledger),
+      watches_(!duties_.inference && (duties_.moves || spec.plan.run.activations == engine::ActivationAccount::SavedTensors)), loss_(spec.plan.model.loss),
+      microbatches_(spec.plan.pipeline.microbatches * spec.plan.machine.replicas), lengths_(spec.lengths),
       caches_(static_cast<std::size_t>(lengths_.empty() ? 0 : duties_.units / duties_.slices)),
-      inFlight_(static_cast<std::size_t>(duties_.units)), losses_(inFlight_.size()), lossScale_(spec.plan.run.lossScale), outputs_(inFlight_.size())
+      inFlight_(static_cast<std::size_t>(duties_.units)), losses_(inFlight_.size()), lossScale_(spec.plan.run.lossScale),
+      told_(inFlight_.size()), outputs_(inFlight_.size())
 {
     {
         const AllocationScope scope({.ledger = ledger, .memory = MemoryClass::Weights});
@@ -211,20 +215,84 @@ Tensor StageModule::run(int unit, InFlight& kept)
     return {};
 }
 
+Tensor StageModule::runWatched(int unit, InFlight& kept)
+{
+    if (!watches_) return run(unit, kept);
+    Tensor output;
+    {
+        const SavedTensors::Scope scope(kept.saved);
+        output = run(unit, kept);
+    }
+    settleSaved(unit, kept);
+    return output;
+}
+
+void StageModule::settleSaved(int unit, InFlight& kept)
+{
+    kept.saved.note(kept.input);
+    kept.saved.settle();
+    if (!lengths_.empty()) // the slices behind read the keys and values of this one
+        for (const KeysAndValues& cache : caches_[static_cast<std::size_t>(unit / duties_.slices)])
+            for (const std::vector<Tensor>* leaves : {&cache.keys, &cache.values})
+                for (const Tensor& leaf : *leaves) kept.saved.leaveHere(leaf);
+    most_.saved = std::max(most_.saved, kept.saved.bytes());
+}
+
+// To a rank that holds it for itself.
+Tensor StageModule::givenAway(Tensor output, const InFlight& kept) const
+{
+    if (kept.saved.holds(output)) {
+        const AllocationScope scope({.ledger = ledger_, .memory = MemoryClass::Buffers});
+        return output.clone();
+    }
+    reclass(output.storage().mutable_data(), MemoryClass::Buffers);
+    return output;
+}
+
+Bytes StageModule::keptBytes(int unit) const
+{
+    const InFlight& kept = inFlight_[static_cast<std::size_t>(unit)];
+    return kept.saved.bytes() + kept.forWeights;
+}
+
+Bytes StageModule::takeKeptChange(int unit)
+{
+    const Bytes now = keptBytes(unit);
+    return now - std::exchange(told_[static_cast<std::size_t>(unit)], now);
+}
+
+engine::StageActivations StageModule::activations() const
+{
+    engine::StageActivations result = most_;
+    std::vector<Bytes> booked = booked_;
+    if (booked.empty()) return result;
+    const auto middle = booked.begin() + static_cast<std::ptrdiff_t>(booked.size() / 2);
+    std::nth_element(booked.begin(), middle, booked.end());
+    result.booked = *middle;
+    return result;
+}
+
 Tensor StageModule::forward(int unit, Tensor input)
 {
     InFlight& kept = at(unit);
+    const Bytes before = watches_ ? bookedActivations() : 0;
+    if (duties_.moves && input.defined()) rebook(input.storage().mutable_data(), {.ledger = ledger_, .memory = MemoryClass::Activations});
     kept.input = inputs_.empty() ? std::move(input) : inputs_[static_cast<std::size_t>(unit)];
     if (stash_) {
         kept.weights = stash_->take(unit);
         setParameters(layers_, kept.weights->weights);
     }
     const at::AutoGradMode mode(!duties_.inference && !isRecomputed(unit));
-    Tensor output = run(unit, kept);
+    Tensor output = runWatched(unit, kept);
+    if (watches_) {
+        if (booked_.size() == inFlight_.size()) booked_.clear(); // a new step
+        booked_.push_back(bookedActivations() - before);
+    }
     if (duties_.inference) {
         kept = {};
         if (!lengths_.empty() && unit % duties_.slices + 1 == duties_.slices) caches_[static_cast<std::size_t>(unit / duties_.slices)].clear();
     } else if (output.defined()) {
+        if (duties_.moves) output = givenAway(std::move(output), kept);
         output.requires_grad_();
     }
     return output;
@@ -234,7 +302,7 @@ void StageModule::recompute(int unit)
 {
     InFlight& kept = at(unit);
     if (kept.weights) setParameters(layers_, kept.weights->weights);
-    run(unit, kept);
+    runWatched(unit, kept);
 }
 
 Tensor StageModule::evaluate(Tensor x)
@@ -293,6 +361,19 @@ Tensor StageModule::backward(int unit, Tensor outputGradient)
     return gradient;
 }
 
+namespace {
+
+// Each block once, without the run's data.
+Bytes bytesForWeights(const GradientQueue& queue, const void* data)
+{
+    std::map<const void*, Bytes> blocks;
+    queue.forEachKept([&](const Tensor& tensor) { blocks[tensor.storage().data()] = static_cast<Bytes>(tensor.storage().nbytes()); });
+    blocks.erase(data);
+    return std::accumulate(blocks.begin(), blocks.end(), Bytes{0}, [](Bytes sum, const auto& block) { return sum + block.second; });
+}
+
+} // namespace
+
 Tensor StageModule::inputGrad(int unit, Tensor outputGradient)
 {
     InFlight& work = at(unit);
@@ -310,6 +391,11 @@ Tensor StageModule::inputGrad(int unit, Tensor outputGradient)
     };
     work.weightGradients.forEachKept(book);
     work.split.forEachKept(book);
+    if (watches_ && !splitsGraph_) { // of a graph that is split, all that it saved stays until W
+        work.saved = {};
+        work.forWeights = bytesForWeights(work.weightGradients, inputs_.empty() ? nullptr : handed[0]);
+        most_.forWeights = std::max(most_.forWeights, work.forWeights);
+    }
     return gradient;
 }
 

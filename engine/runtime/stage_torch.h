@@ -15,9 +15,16 @@
 // graph starts at it. What the stage keeps of a unit is the graph's root and its input, not the output.
 // A slice reads the keys and values of the slices before; their gradients wait in leaves for the backwards of those, so that a
 // slice's graph has them as further roots.
+//
+// What a unit keeps for its backward is told tensor by tensor where the run asks for that, and where it moves:
+//   stage.keptBytes(i);                   // 0 before its F and after its B or W
+//   stage.saved(i).copyTo(host); stage.saved(i).letGo();   // OFFLOAD
+// There, what goes from stage to stage belongs to one rank at a time: the maker gives it away, or a copy where its own backward needs it,
+// and the taker books it as its own.
 #pragma once
 
 #include "engine/probe/memory_ledger.h"
+#include "engine/probe/saved_tensors_torch.h"
 #include "engine/runtime/gradient_queue_torch.h"
 #include "engine/runtime/layer_torch.h"
 #include "engine/runtime/optimizer_torch.h"
@@ -26,6 +33,7 @@
 #include "engine/runtime/replica_part.h"
 #include "engine/runtime/split_torch.h"
 #include "engine/runtime/weight_stash_torch.h"
+#include "engine/session/session_message.h"
 
 #include <torch/csrc/autograd/edge.h>
 
@@ -73,6 +81,14 @@ public:
     // Beside the steps: through the newest weights, without a trace of it. No action is being executed.
     at::Tensor evaluate(at::Tensor x);
 
+    // Where the run asks for it, or moves them: what autograd saved of a unit, or after its I what its W takes.
+    [[nodiscard]] SavedTensors& saved(int unit) { return at(unit).saved; }
+    [[nodiscard]] Bytes keptBytes(int unit) const;
+    Bytes takeKeptChange(int unit); // since it was taken last
+    // The most of all units so far, and what the allocator had booked as activations after a forward that it had not before it (of the
+    // middle one; others may let go of theirs meanwhile).
+    [[nodiscard]] engine::StageActivations activations() const;
+
     // Losses of the step whose forwards have run, by unit; the last stage's. And the shape of its whole output.
     [[nodiscard]] const std::vector<double>& losses() const { return losses_; }
     [[nodiscard]] std::vector<std::int64_t> outputShape() const;
@@ -119,13 +135,19 @@ private:
         GradientQueue weightGradients;                          // of I, until W
         SplitBackward split;                                    // the same, where the graph is split
         torch::autograd::Edge firstOutput;                      // and there, on the first stage: of its first layer
+        SavedTensors saved;
+        Bytes forWeights = 0; // of weightGradients
         std::shared_ptr<WeightVersion> weights; // asynchronous: those of its forward
     };
 
     void tieLayers(const Spec& spec);
     [[nodiscard]] std::vector<at::Tensor> settled() const; // gradients of what is updated
-    // Through the layers; on the last stage the loss. Notes the graph's root.
+    // Through the layers; on the last stage the loss. Notes the graph's root, and where it is asked for what autograd saves.
     at::Tensor run(int unit, InFlight& kept);
+    at::Tensor runWatched(int unit, InFlight& kept);
+    void settleSaved(int unit, InFlight& kept);
+    [[nodiscard]] at::Tensor givenAway(at::Tensor output, const InFlight& kept) const;
+    [[nodiscard]] Bytes bookedActivations() const { return ledger_->held()[static_cast<std::size_t>(MemoryClass::Activations)]; }
     at::Tensor runLayers(int unit, InFlight& kept);
     // `later`: takes the weights' part, which otherwise is done at once.
     at::Tensor goBack(int unit, InFlight& work, at::Tensor outputGradient, SplitBackward* later = nullptr);
@@ -143,6 +165,8 @@ private:
 
     StageDuties duties_;
     bool splitsGraph_ = false; // a layer's weight gradients do not wait by themselves
+    MemoryLedger* ledger_; // of the rank
+    bool watches_;         // what autograd saves
     engine::Loss loss_;
     int microbatches_; // of a step, in all directions and replicas: what the loss is a mean over
     std::vector<LayerModule> layers_;
@@ -174,6 +198,9 @@ private:
     double lossScale_;
     at::Tensor lossGradient_; // a scalar: the scale
     bool settled_ = false;    // the gradients
+    engine::StageActivations most_;
+    std::vector<Bytes> booked_; // of each forward so far in this step
+    std::vector<Bytes> told_;   // by unit, of keptBytes()
     bool keepGradients_ = false;
     std::vector<at::Tensor> kept_;
     bool keepOutputs_ = false;

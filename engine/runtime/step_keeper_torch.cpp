@@ -16,16 +16,21 @@ StepKeeper::StepKeeper(const engine::Plan& plan, const Replicas& replicas, Gradi
 {
 }
 
+bool StepKeeper::giveData(Step step)
+{
+    if (std::exchange(prepared_, true) && !batches_.changes()) return true;
+    try {
+        for (const auto& pipeline : replicas_) pipeline->giveData(step);
+        return true;
+    } catch (...) {
+        control_.fail(describeFailure("giving the stages their data", std::current_exception()));
+        return false;
+    }
+}
+
 void StepKeeper::prepare(Step step, const Preparation& preparation)
 {
-    if (!std::exchange(prepared_, true) || batches_.changes()) {
-        try {
-            for (const auto& pipeline : replicas_) pipeline->giveData(step);
-        } catch (...) {
-            return control_.fail(describeFailure("giving the stages their data", std::current_exception()));
-        }
-    }
-    if (!checker_.due(step)) return;
+    if (!giveData(step) || !checker_.due(step)) return;
     try {
         checker_.prepare(step, replicas_, preparation);
     } catch (const PreparationStopped&) { // the control knows
@@ -43,6 +48,8 @@ void StepKeeper::finish(Step step, Interval span)
     if (checker_.due(step)) {
         try {
             checker_.compare(step, replicas_);
+        } catch (const PreparationStopped&) { // the control knows
+            return;
         } catch (...) {
             control_.fail(describeFailure("comparing the gradients", std::current_exception()));
             return;

@@ -17,9 +17,12 @@ public:
 
     // Before the step, with time to compute: its data, where they are others than before, and the reference of the check. Failures go to the run's control.
     void prepare(traces::Step step, const Preparation& preparation);
+    // The data alone, for a process whose steps another one checks. False: it failed, as above.
+    bool giveData(traces::Step step);
     // After it.
     void finish(traces::Step step, traces::Interval span);
 
+    [[nodiscard]] bool checks(traces::Step step) const { return checker_.due(step); }
     [[nodiscard]] int completed() const { return completed_; }
 
 private:

@@ -7,8 +7,9 @@
 //                                      last one in: span, loss, check
 #include "engine/runtime/rank_worker_torch.h"
 #include "engine/runtime/run_messages.h"
-#include "engine/transport/local_handoff.h"
+#include "engine/transport/queue_handoff.h"
 #include "engine/transport/step_barrier.h"
+#include "engine/transport/wait_edges.h"
 
 #include <algorithm>
 #include <atomic>
@@ -57,20 +58,36 @@ private:
     std::vector<TimeNs> rankEnd_; // of the step; each rank its own
 };
 
-// The hand-offs of one replica.
+// The hand-offs of one replica, and who of it waits for whom.
 struct Channels {
-    Channels(const Execution& run, const Patience& patience)
-        : handoff(run.schedule.stages(), mostUnits(run.schedule), patience, static_cast<int>(run.schedule.flows().size())),
-          gradients(run.schedule.stages(), 1, patience, static_cast<int>(run.schedule.flows().size())), norms(run.schedule.ranks, 1, patience)
+    Channels(const Execution& execution, const Patience& patience)
+        : run(execution), waits(run.schedule.ranks, [this](const std::string& circle) { run.control.fail(deadlockFailure(circle, run.plan.run)); }),
+          handoff(makeHandoff(patience)), gradients(run.schedule.stages(), 1, patience, static_cast<int>(run.schedule.flows().size())),
+          norms(run.schedule.ranks, 1, patience)
     {
+        gradients.watch(&waits, [this](const BoxAddress& box) { return copyEdge(run.schedule, box); });
+    }
+    std::unique_ptr<Handoff<at::Tensor>> makeHandoff(const Patience& patience)
+    {
+        const engine::RunSpec& spec = run.plan.run;
+        if (spec.handoff != engine::HandoffKind::Boxes)
+            return std::make_unique<QueueHandoff<at::Tensor>>(
+                run.schedule, QueueOptions{.kind = spec.handoff, .depth = spec.handoffDepth, .patience = patience, .graph = &waits});
+        auto boxes = std::make_unique<LocalHandoff<at::Tensor>>(run.schedule.stages(), mostUnits(run.schedule), patience,
+                                                                static_cast<int>(run.schedule.flows().size()));
+        boxes->watch(&waits, [this](const BoxAddress& box) { return inputEdge(run.schedule, box); });
+        return boxes;
     }
     void cancel()
     {
-        handoff.cancel();
+        handoff->cancel();
         gradients.cancel();
         norms.cancel();
     }
-    LocalHandoff<at::Tensor> handoff;
+
+    const Execution& run;
+    WaitGraph waits;
+    std::unique_ptr<Handoff<at::Tensor>> handoff;
     LocalHandoff<std::vector<at::Tensor>> gradients;
     LocalHandoff<at::Tensor> norms;
 };
@@ -108,7 +125,7 @@ private:
         run.pipeline.meetFaultOfThread(rank);
         threads.emplace_back([this, &run, rank] {
             Channels& own = *channels_[static_cast<std::size_t>(run.replica)];
-            runRank(run, {own.handoff, own.gradients, own.norms, meeting_, sums_ ? &*sums_ : nullptr}, rank);
+            runRank(run, {*own.handoff, own.gradients, own.norms, meeting_, sums_ ? &*sums_ : nullptr, &own.waits}, rank);
             lastEndsSums();
         });
         pthread_setname_np(threads.back().native_handle(), ("rank " + std::to_string(r)).c_str());
@@ -162,6 +179,7 @@ private:
         for (const auto& channels : channels_) channels->cancel();
         meeting_.cancel();
         if (sums_) sums_->cancel();
+        run_.trouble.cancel();
     }
 
     const std::vector<Execution>& replicas_;

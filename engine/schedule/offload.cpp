@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -188,6 +189,12 @@ bool hasOffload(const Schedule& schedule)
     return std::any_of(schedule.order.begin(), schedule.order.end(), [](const std::vector<Action>& list) {
         return std::any_of(list.begin(), list.end(), [](const Action& a) { return a.kind() == ActionKind::Offload || a.kind() == ActionKind::Reload; });
     });
+}
+
+std::string_view copyLaneText(int depth)
+{
+    constexpr std::array<std::string_view, 4> kTexts{"offloads", "reloads", "keeps", "gives back"};
+    return kTexts[static_cast<std::size_t>(depth)];
 }
 
 Expected<Schedule> withOffload(Schedule schedule, double share)

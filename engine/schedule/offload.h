@@ -16,6 +16,8 @@
 
 #include "engine/schedule/schedule.h"
 
+#include <string_view>
+
 namespace stagecraft::engine {
 
 // 0 <= share <= 1; 0 gives the schedule as it is. An error where the schedule moves activations already, has no
@@ -24,5 +26,9 @@ Expected<Schedule> withOffload(Schedule schedule, double share);
 
 // Has it OFFLOAD or RELOAD actions?
 [[nodiscard]] bool hasOffload(const Schedule& schedule);
+
+// What a rank's copy lanes are called, by their depth in a trace: "offloads", "reloads", and of what it keeps for another rank "keeps",
+// "gives back".
+[[nodiscard]] std::string_view copyLaneText(int depth);
 
 } // namespace stagecraft::engine

@@ -21,10 +21,11 @@ constexpr std::array<Word<GradientCheck>, 4> kGradientWords{{{"off", GradientChe
                                                              {"bitwise", GradientCheck::Bitwise},
                                                              {"tolerance", GradientCheck::Tolerance},
                                                              {"failed", GradientCheck::Failed}}};
-constexpr std::array<Word<CommandKind>, 5> kCommandWords{{{"start", CommandKind::Start},
+constexpr std::array<Word<CommandKind>, 6> kCommandWords{{{"start", CommandKind::Start},
                                                           {"pause", CommandKind::Pause},
                                                           {"resume", CommandKind::Resume},
                                                           {"stop", CommandKind::Stop},
+                                                          {"trouble", CommandKind::Trouble},
                                                           {"quit", CommandKind::Quit}}};
 
 constexpr std::int64_t kMostInt64 = std::numeric_limits<std::int64_t>::max();
@@ -35,6 +36,17 @@ Json numberJson(double number) { return std::isfinite(number) ? Json(number) : J
 double numberOf(const Json& json)
 {
     return json.is_number() ? json.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+Json stageJson(const StageActivations& a)
+{
+    return {{"saved_bytes", a.saved}, {"wgrad_bytes", a.forWeights}, {"allocator_bytes", a.booked}};
+}
+Json rankJson(const RankActivations& a)
+{
+    Json json{{"peak_bytes", a.peak}};
+    if (a.predicted) json["predicted_bytes"] = *a.predicted;
+    return json;
 }
 
 struct MessageWriter {
@@ -87,6 +99,8 @@ struct MessageWriter {
                                         {"peak_flops_per_s", numberJson(t.peakFlopsPerSecond)},
                                         {"utilisation", numberJson(t.utilisation)}};
         if (r.text) json["result"]["text"] = {{"entropy", r.text->entropy}, {"before", r.text->before}, {"after", r.text->after}};
+        for (const StageActivations& stage : r.stageActivations) json["result"]["stage_activations"].push_back(stageJson(stage));
+        for (const RankActivations& rank : r.rankActivations) json["result"]["rank_activations"].push_back(rankJson(rank));
         return json;
     }
 };
@@ -141,6 +155,21 @@ Expected<void> readResult(const Json& json, RunResult& r)
         text.text("after", out.after);
         object.take(text.finish());
     }
+    object.array("stage_activations", [&](const Json& each, const std::string& path) {
+        StageActivations& stage = r.stageActivations.emplace_back();
+        JsonObject figures(each, path);
+        figures.integer("saved_bytes", stage.saved, std::int64_t{0}, kMostInt64);
+        figures.integer("wgrad_bytes", stage.forWeights, std::int64_t{0}, kMostInt64);
+        figures.integer("allocator_bytes", stage.booked, std::int64_t{0}, kMostInt64);
+        return figures.finish();
+    });
+    object.array("rank_activations", [&](const Json& each, const std::string& path) {
+        RankActivations& rank = r.rankActivations.emplace_back();
+        JsonObject figures(each, path);
+        figures.integer("peak_bytes", rank.peak, std::int64_t{0}, kMostInt64);
+        if (figures.has("predicted_bytes")) figures.integer("predicted_bytes", rank.predicted.emplace(), std::int64_t{0}, kMostInt64);
+        return figures.finish();
+    });
     return object.finish();
 }
 
@@ -181,12 +210,21 @@ Expected<SessionMessage> messageOf(const Json& json)
     return message;
 }
 
+void readTrouble(JsonObject& object, StageTrouble& trouble)
+{
+    if (object.require("stage") != nullptr) object.integer("stage", trouble.stage, 0, kMaxStages - 1);
+    if (object.has("factor")) object.number("factor", trouble.factor.emplace(), 1, kMostSlowdown);
+    if (object.has("held")) object.boolean("held", trouble.held.emplace());
+    if (!trouble.factor && !trouble.held) object.fail("factor", "is missing; a trouble has a factor, or says whether the stage is held");
+}
+
 Expected<SessionCommand> commandOf(const Json& json)
 {
     JsonObject object(json, "");
     SessionCommand command;
     if (object.require("command") != nullptr)
         object.choice("command", command.kind, std::span<const Word<CommandKind>>(kCommandWords));
+    if (command.kind == CommandKind::Trouble) readTrouble(object, command.trouble);
     if (const Json* plan = object.find("plan")) {
         Expected<Plan> read = readPlanObject(*plan);
         if (read.ok()) command.plan = std::move(read.value());
@@ -219,6 +257,11 @@ std::string writeCommand(const SessionCommand& command)
     Json json;
     json["command"] = wordOf(kCommandWords, command.kind);
     if (command.kind == CommandKind::Start) json["plan"] = Json::parse(writePlan(command.plan));
+    if (command.kind == CommandKind::Trouble) {
+        json["stage"] = command.trouble.stage;
+        if (command.trouble.factor) json["factor"] = *command.trouble.factor;
+        if (command.trouble.held) json["held"] = *command.trouble.held;
+    }
     return oneLine(json);
 }
 

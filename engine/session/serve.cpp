@@ -178,6 +178,7 @@ private:
         case CommandKind::Pause: session_.pause(); break;
         case CommandKind::Resume: session_.resume(); break;
         case CommandKind::Stop: session_.stop(); break;
+        case CommandKind::Trouble: session_.trouble(command.value().trouble); break;
         case CommandKind::Quit: end_ = End::Asked; break;
         }
     }

@@ -21,6 +21,7 @@
 #include "traces/store/record.h"
 
 #include <chrono>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -42,6 +43,14 @@ std::string_view stateText(SessionState state); // "running", ...
     return state == SessionState::Finished || state == SessionState::Stopped || state == SessionState::Failed;
 }
 
+// A fault on purpose: what is not given stays as it is.
+struct StageTrouble {
+    int stage = 0;
+    std::optional<double> factor = {}; // its actions take so many times as long, at least 1
+    std::optional<bool> held = {};     // it stands still before its next action, until it is let go
+    bool operator==(const StageTrouble&) const = default;
+};
+
 class Session {
 public:
     virtual ~Session() = default;
@@ -51,6 +60,8 @@ public:
     virtual void pause() = 0;
     virtual void resume() = 0;
     virtual void stop() = 0;
+    // Of the run that goes on, from its next action on; without one, nothing.
+    virtual void trouble(const StageTrouble& trouble) = 0;
 
     [[nodiscard]] virtual SessionState state() const = 0;
 

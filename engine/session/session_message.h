@@ -8,6 +8,7 @@
 //   {"message":"failure","text":"...","rank":1,"stage":1,"microbatch":3,"step":0}
 //   {"message":"result","result":{...}}                      the object of `run --json`
 //   {"command":"start","plan":{...}}   {"command":"pause"}   {"command":"resume"}   {"command":"stop"}   {"command":"quit"}
+//   {"command":"trouble","stage":1,"factor":2.5,"held":true}      factor or held, or both
 #pragma once
 
 #include "engine/plan/plan.h"
@@ -61,6 +62,21 @@ struct TextLearned {
     bool operator==(const TextLearned&) const = default;
 };
 
+// What a stage keeps of a micro-batch from its forward to its backward (of a slice of one, the largest), as the run's activations ask.
+struct StageActivations {
+    Bytes saved = 0;      // what autograd saved, each block once, without weights and the run's data
+    Bytes forWeights = 0; // what of it, and of the gradients, a weight gradient of its own waits with
+    Bytes booked = 0;     // what the allocator had booked as activations behind the forward and not before it
+    bool operator==(const StageActivations&) const = default;
+};
+// The most that a rank kept of what autograd saved, of all micro-batches in flight, wherever it lay; and what the order of its actions
+// makes of the stages' figures.
+struct RankActivations {
+    Bytes peak = 0;
+    std::optional<Bytes> predicted; // nothing where activations are computed again
+    bool operator==(const RankActivations&) const = default;
+};
+
 // What a run measured; times in ns, virtual when emulated. The figures of each rank come from the trace.
 struct RunResult {
     std::string mode;
@@ -78,6 +94,9 @@ struct RunResult {
     Throughput throughput;
     std::vector<StageCosts> measuredCosts; // medians per stage, to be taken over into a plan
     TimeNs measuredTransferNs = 0;         // median hand-off
+    // By stage and by rank; empty unless the plan's run.activations is saved-tensors.
+    std::vector<StageActivations> stageActivations;
+    std::vector<RankActivations> rankActivations;
     bool operator==(const RunResult&) const = default;
 };
 struct ResultMessage {
@@ -89,10 +108,11 @@ using SessionMessage = std::variant<StateMessage, ProgressMessage, FailureMessag
 std::string writeMessage(const SessionMessage& message);
 Expected<SessionMessage> readMessage(std::string_view json);
 
-enum class CommandKind : std::uint8_t { Start, Pause, Resume, Stop, Quit };
+enum class CommandKind : std::uint8_t { Start, Pause, Resume, Stop, Trouble, Quit };
 struct SessionCommand {
     CommandKind kind = CommandKind::Stop;
     Plan plan; // Start only
+    StageTrouble trouble = {}; // Trouble only
     bool operator==(const SessionCommand&) const = default;
 };
 std::string writeCommand(const SessionCommand& command); // one line, without the line end

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/simulate/recording.h"
 
+#include "engine/schedule/offload.h"
 #include "engine/simulate/simulated_trace.h"
 
 #include <fmt/format.h>
@@ -23,10 +24,7 @@ constexpr LaneId kNoLane{static_cast<std::uint32_t>(-1)};
 
 std::string laneName(Rank rank, LaneKind kind, int depth)
 {
-    constexpr std::array kCopies{"offloads", "reloads", "keeps", "gives back"}; // the latter two for another rank
-    const char* what = kind == LaneKind::Transfer ? "sends"
-                       : kind == LaneKind::Copy   ? kCopies[static_cast<std::size_t>(std::min<int>(depth, kCopies.size() - 1))]
-                                                  : "collectives";
+    const std::string_view what = kind == LaneKind::Transfer ? "sends" : kind == LaneKind::Copy ? copyLaneText(depth) : "collectives";
     const bool numbered = kind == LaneKind::Transfer && depth > 0;
     return fmt::format("rank {} {}{}", rank.value, what, numbered ? fmt::format(" ({})", depth + 1) : "");
 }

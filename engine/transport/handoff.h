@@ -2,8 +2,8 @@
 //
 // Hand-off of tensors between stages: a box for every boundary tensor of a step, addressed by what it is (an activation goes forward, a
 // gradient backward), receiving stage, micro-batch or slice, and which of two pipelines in opposite directions. Each box is filled once
-// and emptied once a step. What a kind of hand-off promises: nobody ever waits to put, so no schedule can deadlock that is legal; and
-// boxes may be taken in any order.
+// and emptied once a step, in any order. Kinds of hand-off differ in how one waits, and whether the sender may have to: where nobody
+// ever waits to put, no schedule can deadlock that is legal.
 //
 //   handoff.put({Direction::Forward, Stage{1}, i}, std::move(y), clock);           // sender's thread
 //   std::optional<Arrival<T>> x = handoff.take({Direction::Forward, Stage{1}, i}); // receiver's; none when cancelled
@@ -38,13 +38,17 @@ template <class Payload>
 class Handoff {
 public:
     virtual ~Handoff() = default;
-    // Returns the moment from which the receiver has it, as far as the sender can tell.
+    // Returns the moment from which the receiver has it, as far as the sender can tell. Nothing is handed over once cancelled.
     virtual TimeNs put(const BoxAddress& address, Payload payload, const Clock& clock) = 0;
     // Waits. No value once cancelled.
     virtual std::optional<Arrival<Payload>> take(const BoxAddress& address) = 0;
     // Whether take() would not wait.
     [[nodiscard]] virtual bool full(const BoxAddress& address) = 0;
-    // Wakes every receiver; all later take() calls return nothing. What lies in boxes stays until destruction.
+    // Whether put() would not wait; the sender's thread asks.
+    [[nodiscard]] virtual bool hasRoom(const BoxAddress&) { return true; }
+    // Whether put() may have to wait at all: then only the rank's own thread puts.
+    [[nodiscard]] virtual bool bounded() const { return false; }
+    // Wakes everyone; all later take() calls return nothing. What lies in boxes stays until destruction.
     virtual void cancel() = 0;
 };
 

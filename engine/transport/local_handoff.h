@@ -3,13 +3,16 @@
 // The hand-off between threads of one process: putting is a move and one atomic store, taking waits for that one box.
 //
 //   LocalHandoff<at::Tensor> handoff(stages, units, patienceFor(ranks), flows);
+//   handoff.watch(&graph, [&](const BoxAddress& box) { return inputEdge(schedule, box); });   // tells who waits
 #pragma once
 
 #include "engine/transport/handoff.h"
 #include "engine/transport/spin_wait.h"
+#include "engine/transport/wait_graph.h"
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -24,6 +27,13 @@ public:
         : stages_(static_cast<std::size_t>(stages)), units_(static_cast<std::size_t>(units)),
           count_(2 * static_cast<std::size_t>(flows) * stages_ * units_), boxes_(new Box[count_]), patience_(patience)
     {
+    }
+
+    // Before the first take(): a receiver that is about to sleep says so there.
+    void watch(WaitGraph* graph, std::function<WaitEdge(const BoxAddress&)> describe)
+    {
+        graph_ = graph;
+        describe_ = std::move(describe);
     }
 
     TimeNs put(const BoxAddress& address, Payload payload, const Clock& clock) override
@@ -43,7 +53,13 @@ public:
     std::optional<Arrival<Payload>> take(const BoxAddress& address) override
     {
         Box& box = at(address);
-        if (waitWhile(box.state, kEmpty, patience_) == kCancelled) return std::nullopt;
+        std::uint32_t state = spinWhile(box.state, kEmpty, patience_);
+        if (state == kEmpty) {
+            const auto missing = [&box] { return box.state.load(std::memory_order_acquire) == kEmpty; };
+            const WaitGraph::Wait wait(graph_, graph_ ? describe_(address) : WaitEdge{}, missing);
+            state = sleepWhile(box.state, kEmpty);
+        }
+        if (state == kCancelled) return std::nullopt;
         std::optional<Arrival<Payload>> arrival(std::move(box.arrival));
         box.arrival = {};
         std::uint32_t expected = kFull;
@@ -85,6 +101,8 @@ private:
     std::size_t count_;
     std::unique_ptr<Box[]> boxes_;
     Patience patience_;
+    WaitGraph* graph_ = nullptr;
+    std::function<WaitEdge(const BoxAddress&)> describe_;
 };
 
 } // namespace stagecraft::runtime

@@ -37,8 +37,8 @@ inline Patience patienceFor(int ranks)
     return {.spins = 1000, .yielding = std::chrono::microseconds(2000)};
 }
 
-// Returns the first value that is not `old`.
-inline std::uint32_t waitWhile(const std::atomic<std::uint32_t>& value, std::uint32_t old, const Patience& patience)
+// Without sleeping: returns `old` where patience is at its end.
+inline std::uint32_t spinWhile(const std::atomic<std::uint32_t>& value, std::uint32_t old, const Patience& patience)
 {
     std::uint32_t now = value.load(std::memory_order_acquire);
     for (int i = 0; i < patience.spins && now == old; ++i) {
@@ -52,11 +52,24 @@ inline std::uint32_t waitWhile(const std::atomic<std::uint32_t>& value, std::uin
             now = value.load(std::memory_order_acquire);
         }
     }
+    return now;
+}
+
+inline std::uint32_t sleepWhile(const std::atomic<std::uint32_t>& value, std::uint32_t old)
+{
+    std::uint32_t now = value.load(std::memory_order_acquire);
     while (now == old) {
         value.wait(old, std::memory_order_acquire);
         now = value.load(std::memory_order_acquire);
     }
     return now;
+}
+
+// Returns the first value that is not `old`.
+inline std::uint32_t waitWhile(const std::atomic<std::uint32_t>& value, std::uint32_t old, const Patience& patience)
+{
+    const std::uint32_t now = spinWhile(value, old, patience);
+    return now == old ? sleepWhile(value, old) : now;
 }
 
 } // namespace stagecraft::runtime

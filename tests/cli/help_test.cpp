@@ -79,7 +79,7 @@ TEST(List, NamesSchedulesModelsAndPlans)
     };
     EXPECT_EQ(namesIn(jsonOf({"list", "schedules", "--json"})), schedules);
     const std::vector<std::string> plans = namesIn(jsonOf({"list", "plans", "--json"}));
-    for (const char* plan : {"hello", "twelve-layers", "mlp", "gpt-small", "gpt-modern", "resnet", "synthetic", "eight-by-seventy", "imbalanced", "memory-1-rank", "memory-4-ranks", "memory-gpipe",
+    for (const char* plan : {"hello", "twelve-layers", "mlp", "gpt-small", "gpt-text", "gpt-modern", "resnet", "synthetic", "eight-by-seventy", "imbalanced", "memory-1-rank", "memory-4-ranks", "memory-gpipe",
                              "memory-gpipe-recompute"}) {
         EXPECT_THAT(plans, Contains(plan));
     }
@@ -107,7 +107,7 @@ TEST(List, NamesNothingThatSimulateRefuses)
 TEST(Doctor, TellsWhatIsThereOrWhyNot)
 {
     const Json json = jsonOf({"doctor", "--json"});
-    EXPECT_THAT(keysOf(json), ElementsAre("cpu", "cores", "memory", "libtorch", "cuda", "cupti", "nccl", "gpus", "qt",
+    EXPECT_THAT(keysOf(json), ElementsAre("cpu", "cores", "memory", "libtorch", "cuda", "cupti", "nccl", "gpus", "mpi", "qt",
                                           "desktop", "fonts"));
     for (const auto& [name, finding] : json.items()) {
         EXPECT_THAT(keysOf(finding), ElementsAre("found", "version", "reason", "disables")) << name;
@@ -122,7 +122,7 @@ TEST(Doctor, TellsWhatIsThereOrWhyNot)
 
     const Output people = stagecraft({"doctor"});
     EXPECT_EQ(people.exitCode, 0);
-    for (const char* title : {"CPU", "cores", "memory", "LibTorch", "CUDA", "CUPTI", "NCCL", "GPUs", "Qt", "fonts"}) {
+    for (const char* title : {"CPU", "cores", "memory", "LibTorch", "CUDA", "CUPTI", "NCCL", "GPUs", "MPI", "Qt", "fonts"}) {
         EXPECT_THAT(people.out, HasSubstr(title));
     }
 }

@@ -44,6 +44,7 @@ public:
     void pause() override {}
     void resume() override {}
     void stop() override {}
+    void trouble(const engine::StageTrouble&) override {}
     [[nodiscard]] SessionState state() const override { return state_; }
     std::vector<Record> takeRecords() override { return std::exchange(taken_, {}); }
     bool waitForRecords(std::chrono::milliseconds) override

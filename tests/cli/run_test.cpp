@@ -201,10 +201,27 @@ TEST(Run, CutsSequencesOnly)
 
 TEST(Run, NamesTheSchedulesThatItTakesBesideOneThatItDoesNot)
 {
-    const Output output = stagecraft({"run", "hello", "--offload", "1"});
+    const Output output = stagecraft({"run", "hello", "--sharding", "zero3"});
     EXPECT_EQ(output.exitCode, 1);
-    EXPECT_THAT(output.err, HasSubstr("the live engine cannot execute 0OFFLOAD"));
+    EXPECT_THAT(output.err, HasSubstr("the live engine cannot execute 0UNSHARD"));
     EXPECT_THAT(output.err, HasSubstr("ake naive, gpipe, gpipe-lifo, 1f1b, eager-1f1b, interleaved, looped-bfs, zb-h1, zb-h2, zb-auto"));
+}
+
+TEST(Run, TellsWhatAutogradSavesWhereItIsAskedTo)
+{
+    const Json json = runJsonOf({"run", "hello", "--steps", "1", "--activations", "saved-tensors", "--json"});
+    ASSERT_EQ(json["activations"]["per_stage"].size(), 2U);
+    const Json& first = json["activations"]["per_stage"][0];
+    EXPECT_EQ(first["stage"], 0);
+    EXPECT_EQ(first["saved_bytes"], 8 * 2048 * 4); // the result of its relu
+    EXPECT_GE(first["allocator_bytes"].get<long long>(), 8 * 2048 * 4);
+    for (const Json& rank : json["activations"]["per_rank"]) EXPECT_EQ(rank["peak_bytes"], rank["predicted_bytes"]);
+    EXPECT_EQ(json["activations"]["per_rank"][0]["peak_bytes"], 2 * 8 * 2048 * 4);
+
+    const Output output = stagecraft({"run", "hello", "--steps", "1", "--activations", "saved-tensors"});
+    EXPECT_THAT(output.out, HasSubstr("activations of a micro-batch    saved by autograd"));
+    EXPECT_THAT(output.out, HasSubstr("  stage 0 "));
+    expectRefusal({"run", "hello", "--activations", "guess"}, 2, "there is: allocator, saved-tensors");
 }
 
 TEST(Run, NeedsAModel) { expectRefusal({"run", "eight-by-seventy"}, 1, "model"); }

@@ -31,6 +31,8 @@ RunResult fullResult()
     r.measuredTransferNs = 12;
     r.throughput = {1, 2, 3, 4, 0.5};
     r.text = TextLearned{.entropy = 2.5, .before = "xq\n\"", .after = "the \u00fc"};
+    r.stageActivations = {{.saved = 9, .forWeights = 10, .booked = 11}, {}};
+    r.rankActivations = {{.peak = 18, .predicted = 18}, {.peak = 3, .predicted = {}}};
     return r;
 }
 
@@ -69,6 +71,17 @@ TEST(SessionCommand, SurvivesWritingAndReading)
     EXPECT_EQ(readCommand(writeCommand(start)).value(), start);
     for (const CommandKind kind : {CommandKind::Pause, CommandKind::Resume, CommandKind::Stop, CommandKind::Quit})
         EXPECT_EQ(readCommand(writeCommand({kind, {}})).value(), (SessionCommand{kind, {}}));
+    for (const StageTrouble& trouble : {StageTrouble{.stage = 1, .factor = 2.5}, {.stage = 0, .held = true}, {.stage = 3, .factor = 1.0, .held = false}}) {
+        const SessionCommand command{.kind = CommandKind::Trouble, .plan = {}, .trouble = trouble};
+        EXPECT_EQ(readCommand(writeCommand(command)).value(), command);
+    }
+}
+
+TEST(SessionCommand, SaysWhatATroubleLacks)
+{
+    EXPECT_THAT(readCommand(R"({"command":"trouble","factor":2})").error().message, HasSubstr("stage: is missing"));
+    EXPECT_THAT(readCommand(R"({"command":"trouble","stage":1})").error().message, HasSubstr("factor: is missing"));
+    EXPECT_THAT(readCommand(R"({"command":"trouble","stage":1,"factor":0.5})").error().message, HasSubstr("factor: 0.5 is not allowed"));
 }
 
 TEST(SessionCommand, WantsASoundPlanToStart)

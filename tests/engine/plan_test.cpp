@@ -104,6 +104,10 @@ TEST(PlanJson, KeepsEveryValue)
     plan.run.checkpoint = "runs/a";
     plan.run.checkpointEvery = 100;
     plan.run.resume = "runs/b/step-0000010";
+    plan.run.activations = ActivationAccount::SavedTensors;
+    plan.run.handoff = HandoffKind::Semaphore;
+    plan.run.handoffDepth = 3;
+    plan.run.slowdown = {1, 2.5, 1, 1000};
     const std::string text = writePlan(plan);
     Expected<Plan> read = readPlan(text);
     ASSERT_TRUE(read.ok()) << read.error().message << "\n" << text;
@@ -185,6 +189,9 @@ TEST(PlanJson, NamesKeyValueAndWhatIsAllowed)
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"loss_scale":0}})"), HasSubstr("run.loss_scale: 0 is not allowed"));
     EXPECT_EQ(errorOf(R"({"stagecraft_plan":1,"run":{"loss_scale":0.25}})"), "no error");
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"checkpoint_every":-1}})"), HasSubstr("run.checkpoint_every: -1 is not allowed"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"handoff_depth":2}})"), HasSubstr("run.handoff_depth: 2 is not allowed with handoff boxes"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"slowdown":[1,2]}})"), HasSubstr("run.slowdown: 2 factors given, and the plan has 4 stages"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"slowdown":[1,0.5,1,1]}})"), HasSubstr("run.slowdown[1]: 0.5 is not allowed"));
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"model":{"layers":[{"type":"conv"}]}})"),
                 HasSubstr("model.layers[0].type: \"conv\" is not allowed"));
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"model":{"layers":[{"type":"linear","in":4}]}})"),

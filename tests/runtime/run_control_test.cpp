@@ -101,6 +101,27 @@ TEST(RunControl, IsNotPausedWhileOneRankStillExecutes)
     EXPECT_GT(ear.pauses[0].begin, actionEnd);
 }
 
+TEST(RunControl, IsNotPausedWhileACopyGoesOnBesideTheRank)
+{
+    ManualClock clock;
+    Ear ear;
+    RunControl control(1, clock, ear.listener());
+    ASSERT_TRUE(control.enter(Rank{0}));
+    control.beginBeside(Rank{0});
+    std::jthread controller([&] { control.superviseRanks(); });
+    control.pause();
+    control.rest(Rank{0});
+    const TimeNs copyEnd = clock.now();
+    control.endBeside(Rank{0});
+    ear.waitForStates(1);
+    control.resume();
+    ASSERT_TRUE(control.enter(Rank{0}));
+    control.leave();
+    controller.join();
+    ASSERT_EQ(ear.pauses.size(), 1U);
+    EXPECT_GT(ear.pauses[0].begin, copyEnd);
+}
+
 TEST(RunControl, KeepsTheFirstFailureAndCancelsWaitsOnce)
 {
     ManualClock clock;

@@ -131,6 +131,20 @@ TEST_F(ServeTest, PausesResumesAndStopsByCommand)
     EXPECT_EQ(outcome.states.back(), SessionState::Stopped);
 }
 
+TEST_F(ServeTest, HoldsAStageByCommandUntilItIsLetGo)
+{
+    send({CommandKind::Start, plan(1'000'000)});
+    readUntil([&] { return !outcome.trace.steps().empty(); });
+    send({.kind = CommandKind::Trouble, .plan = {}, .trouble = {.stage = 1, .factor = 2.0, .held = true}});
+    send({.kind = CommandKind::Trouble, .plan = {}, .trouble = {.stage = 1, .held = false}});
+    const std::size_t steps = outcome.trace.steps().size();
+    readUntil([&] { return outcome.trace.steps().size() > steps + 1; }); // it goes on
+    send({.kind = CommandKind::Trouble, .plan = {}, .trouble = {.stage = 1, .held = true}});
+    send({CommandKind::Stop, {}}); // also while a stage stands still
+    readUntil([&] { return sawEnd(); });
+    EXPECT_EQ(outcome.states.back(), SessionState::Stopped);
+}
+
 TEST_F(ServeTest, AnswersACommandItDoesNotUnderstandAndGoesOn)
 {
     sendLine("{\"command\":\"dance\"}");
@@ -238,6 +252,7 @@ public:
     void pause() override {}
     void resume() override {}
     void stop() override { state_ = SessionState::Stopped; }
+    void trouble(const StageTrouble&) override {}
     [[nodiscard]] SessionState state() const override { return state_; }
     std::vector<traces::Record> takeRecords() override
     {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The parts that work on tensors: allocator, layers, linear, optimizer.
+#include "engine/probe/saved_tensors_torch.h"
 #include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/batch_torch.h"
 #include "engine/runtime/gradient_queue_torch.h"
@@ -19,6 +20,7 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/randn_like.h>
+#include <ATen/ops/relu.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -26,8 +28,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 namespace stagecraft::runtime {
@@ -374,6 +378,58 @@ TEST_F(TensorsTest, TargetsOfTokensAreTheNextTokens)
     EXPECT_EQ(inputs[0].sizes(), (std::vector<std::int64_t>{2, 6}));
     for (std::size_t i = 0; i < 3; ++i)
         EXPECT_TRUE(at::equal(targets[i].narrow(1, 0, 5), inputs[i].narrow(1, 1, 5)));
+}
+
+// What a graph saved goes to another rank's memory and comes back, and the backward gives the same bits. Each block counts once, weights do
+// not.
+TEST_F(TensorsTest, MovesWhatAGraphSavedAwayAndBack)
+{
+    installSavedTensorHooks();
+    const LedgerHandle far = MemoryLedger::create(clock);
+    const auto weights = [&] {
+        const AllocationScope scope({.ledger = ledger.get(), .memory = MemoryClass::Weights});
+        return std::array{at::randn({64, 64}).requires_grad_(), at::randn({64}).requires_grad_()};
+    }();
+    const at::Tensor x = [&] {
+        const AllocationScope scope({.ledger = ledger.get(), .memory = MemoryClass::Activations});
+        return at::randn({32, 64}).requires_grad_();
+    }();
+    const auto gradients = [&](SavedTensors* saved) {
+        at::Tensor y;
+        {
+            const AllocationScope scope({.ledger = ledger.get(), .memory = MemoryClass::Activations});
+            std::optional<SavedTensors::Scope> watch;
+            if (saved) watch.emplace(*saved);
+            // x is saved twice, by a function of our own and by a product
+            y = linearIntoGradient(x, weights[0], weights[1]).relu().mul(x);
+        }
+        if (saved) {
+            saved->settle();
+            const Bytes block = 32 * 64 * 4;
+            EXPECT_EQ(saved->bytes(), 2 * block); // x, and the result of the relu for itself and the product
+            const Bytes before = held(ledger, MemoryClass::Activations);
+            saved->copyTo({.ledger = far.get(), .memory = MemoryClass::Activations});
+            EXPECT_EQ(held(ledger, MemoryClass::Activations), before);
+            saved->letGo();
+            EXPECT_EQ(held(ledger, MemoryClass::Activations), before - 2 * block);
+            EXPECT_EQ(held(far, MemoryClass::Activations), 2 * block);
+            saved->copyTo({.ledger = ledger.get(), .memory = MemoryClass::Activations});
+            saved->letGo();
+            EXPECT_EQ(held(ledger, MemoryClass::Activations), before);
+            EXPECT_EQ(held(far, MemoryClass::Activations), 0);
+        }
+        y.sum().backward();
+        std::vector<at::Tensor> result;
+        for (at::Tensor tensor : {weights[0], weights[1], x}) {
+            result.push_back(tensor.grad());
+            tensor.mutable_grad() = at::Tensor();
+        }
+        return result;
+    };
+    const std::vector<at::Tensor> expected = gradients(nullptr);
+    SavedTensors saved;
+    const std::vector<at::Tensor> moved = gradients(&saved);
+    for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_TRUE(at::equal(moved[i], expected[i])) << i;
 }
 
 } // namespace

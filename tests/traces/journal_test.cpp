@@ -65,6 +65,7 @@ std::vector<Record> everyRecord()
         NoteRecord{""},
         LostRecord{INT64_MAX},
         SessionRecord{R"({"message":"state","state":"running"})"},
+        ClockRecord{{.rank = Rank{2}, .host = "node", .at = kMost, .offset = kLeast, .error = 412}},
     };
 }
 

@@ -27,6 +27,7 @@ inline Trace sample()
     trace.info.inference = true;
     trace.addStep({.step = Step{0}, .span = {0, 7000}, .loss = 2.5});
     trace.addPause({7100, 7200});
+    trace.addClockReading({.rank = Rank{1}, .host = "node \"b\"", .at = 50, .offset = -1'234'567'890, .error = 420});
     trace.addNote("a note");
     trace.addLostEvents(3);
     return trace;

@@ -143,6 +143,8 @@ private:
             } else if (key == "lostEvents") trace_.addLostEvents(v);
             else if (key == "notes") {
                 for (auto note : v.get_array()) trace_.addNote(std::string(std::string_view(note)));
+            } else if (key == "clocks") {
+                for (auto reading : v.get_array()) addClock(reading);
             } else if (key == "lanes") {
                 for (auto lane : v.get_array()) addLane(lane);
             }
@@ -155,6 +157,22 @@ private:
         const std::optional<Enum> found = enumeratorOf(word, last, text);
         if (!found) refuse("the " + std::string(what) + " '" + std::string(word) + "' is not known");
         return *found;
+    }
+
+    void addClock(object fields)
+    {
+        ClockReading reading;
+        for (auto field : fields) {
+            const std::string_view key = field.unescaped_key();
+            value v = field.value();
+            if (key == "rank") reading.rank = Rank{fit<std::int32_t>(v, key)};
+            else if (key == "at") reading.at = v;
+            else if (key == "offset") reading.offset = v;
+            else if (key == "error") reading.error = v;
+            else if (key == "host") reading.host = std::string_view(v);
+        }
+        require(checkBounds(reading));
+        trace_.addClockReading(std::move(reading));
     }
 
     void addLane(object fields)

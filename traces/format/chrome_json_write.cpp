@@ -94,6 +94,21 @@ private:
         print("{{\"ph\":\"{}\"", phase);
     }
 
+    void clocks()
+    {
+        if (trace_.clockReadings().empty()) return;
+        out_ += ",\"clocks\":[";
+        bool first = true;
+        for (const ClockReading& reading : trace_.clockReadings()) {
+            print("{}\n{{\"rank\":{},\"at\":{},\"offset\":{},\"error\":{}", first ? "" : ",", reading.rank.value, reading.at, reading.offset,
+                  reading.error);
+            key("host", reading.host);
+            out_ += "}";
+            first = false;
+        }
+        out_ += "]";
+    }
+
     void head()
     {
         const TraceInfo& info = trace_.info;
@@ -115,6 +130,7 @@ private:
         if (info.inference) out_ += ",\"inference\":true";
         placement("stageToRank", info.stageToRank);
         if (!info.upStageToRank.empty()) placement("upStageToRank", info.upStageToRank);
+        clocks();
         print(",\"lostEvents\":{},\"notes\":[", trace_.lostEvents());
         for (std::size_t n = 0; n < trace_.notes().size(); ++n) {
             if (n > 0) out_ += ",";

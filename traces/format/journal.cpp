@@ -133,6 +133,75 @@ Expected<void> saveJournal(const Trace& trace, const std::filesystem::path& file
     return output.commit();
 }
 
+namespace {
+
+// From bytes to a trace with notes of what is wrong with them.
+class Reading {
+public:
+    explicit Reading(std::string name) : name_(std::move(name)) {}
+
+    // An error where nothing of it can be read.
+    Expected<void> take(std::string_view bytes)
+    {
+        records_.clear();
+        const Expected<void> fed = reader_.feed(bytes, records_);
+        any_ = any_ || !records_.empty();
+        for (const Record& record : records_) add(record);
+        if (fed.ok()) return {};
+        if (!any_) return fed.error().in(name_);
+        damage_ = fed.error().message;
+        return {};
+    }
+    [[nodiscard]] bool damaged() const { return !damage_.empty(); }
+
+    Expected<Trace> finish()
+    {
+        if (!reader_.begun()) return Error{name_ + ": this is no Stagecraft trace: it ends within its first 8 bytes"};
+        if (runs_ > 1) trace_.addNote("the file holds " + std::to_string(runs_) + " runs one after another; this is the last");
+        if (damaged()) trace_.addNote(damage_ + "; what follows is missing");
+        else if (reader_.pendingBytes() > 0)
+            trace_.addNote("the file was cut off: its end, " + counted(reader_.pendingBytes(), "byte") +
+                           ", is the beginning of a record and was left out");
+        if (misfits_ > 0)
+            trace_.addNote(counted(misfits_, "record") + " of the file did not fit and had to be left out; the first: " + firstMisfit_);
+        return std::move(trace_);
+    }
+
+private:
+    void add(const Record& record)
+    {
+        if (std::holds_alternative<InfoRecord>(record) && trace_.laneCount() > 0) {
+            ++runs_;
+            trace_ = {};
+            shiftedLanes_.clear();
+        }
+        const Expected<void> applied = shifted(shiftedLanes_, record) ? Error{"an edge of a lane that lost a slice"} : apply(trace_, record);
+        if (applied.ok()) return;
+        if (const auto* slice = std::get_if<SliceRecord>(&record)) shiftedLanes_.insert(slice->lane);
+        if (misfits_++ == 0) firstMisfit_ = applied.error().message;
+    }
+
+    std::string name_;
+    Trace trace_;
+    JournalReader reader_;
+    std::vector<Record> records_;
+    std::int64_t misfits_ = 0;
+    std::string firstMisfit_;
+    std::set<LaneId> shiftedLanes_; // lost a slice: the numbers of its later ones are off by it
+    std::string damage_;
+    int runs_ = 1;
+    bool any_ = false;
+};
+
+} // namespace
+
+Expected<Trace> readJournal(std::string_view bytes, const std::string& name)
+{
+    Reading reading(name);
+    if (auto taken = reading.take(bytes); !taken.ok()) return taken.error();
+    return reading.finish();
+}
+
 Expected<Trace> loadJournal(const std::filesystem::path& file, const FileWatch& watch)
 {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> input(std::fopen(file.c_str(), "rbe"), &std::fclose);
@@ -141,17 +210,9 @@ Expected<Trace> loadJournal(const std::filesystem::path& file, const FileWatch& 
     std::error_code unknown;
     const std::uintmax_t size = std::filesystem::file_size(file, unknown); // not of a pipe
     WatchedWork work(watch, unknown ? 0 : size);
-    Trace trace;
-    JournalReader reader;
-    std::vector<Record> records;
+    Reading reading(file.string());
     std::string block(kReadBytes, '\0');
-    std::int64_t misfits = 0;
-    std::string firstMisfit;
-    std::set<LaneId> shiftedLanes; // lost a slice: the numbers of its later ones are off by it
-    std::string damage;
-    int runs = 1;
-    bool any = false;
-    while (damage.empty()) {
+    while (!reading.damaged()) {
         errno = 0;
         const std::size_t got = std::fread(block.data(), 1, block.size(), input.get());
         if (got == 0) {
@@ -159,33 +220,9 @@ Expected<Trace> loadJournal(const std::filesystem::path& file, const FileWatch& 
             break;
         }
         work.advance(got);
-        records.clear();
-        const Expected<void> fed = reader.feed(std::string_view(block).substr(0, got), records);
-        any = any || !records.empty();
-        for (const Record& record : records) {
-            if (std::holds_alternative<InfoRecord>(record) && trace.laneCount() > 0) {
-                ++runs;
-                trace = {};
-                shiftedLanes.clear();
-            }
-            const Expected<void> applied = shifted(shiftedLanes, record) ? Error{"an edge of a lane that lost a slice"} : apply(trace, record);
-            if (applied.ok()) continue;
-            if (const auto* slice = std::get_if<SliceRecord>(&record)) shiftedLanes.insert(slice->lane);
-            if (misfits++ == 0) firstMisfit = applied.error().message;
-        }
-        if (fed.ok()) continue;
-        if (!any) return fed.error().in(file.string());
-        damage = fed.error().message;
+        if (auto taken = reading.take(std::string_view(block).substr(0, got)); !taken.ok()) return taken.error();
     }
-    if (!reader.begun()) return Error{file.string() + ": this is no Stagecraft trace: it ends within its first 8 bytes"};
-    if (runs > 1) trace.addNote("the file holds " + std::to_string(runs) + " runs one after another; this is the last");
-    if (!damage.empty()) trace.addNote(damage + "; what follows is missing");
-    else if (reader.pendingBytes() > 0)
-        trace.addNote("the file was cut off: its end, " + counted(reader.pendingBytes(), "byte") +
-                      ", is the beginning of a record and was left out");
-    if (misfits > 0)
-        trace.addNote(counted(misfits, "record") + " of the file did not fit and had to be left out; the first: " + firstMisfit);
-    return trace;
+    return reading.finish();
 }
 
 } // namespace stagecraft::traces

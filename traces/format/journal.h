@@ -71,5 +71,7 @@ Expected<void> saveJournal(const Trace& trace, const std::filesystem::path& file
 // A file that was cut off is read as far as it goes, and a note in the trace says so. Of several runs in one file (what a
 // worker sent) it is the last.
 Expected<Trace> loadJournal(const std::filesystem::path& file, const FileWatch& watch = {});
+// The same of bytes in memory; `name` is what an error calls them.
+Expected<Trace> readJournal(std::string_view bytes, const std::string& name);
 
 } // namespace stagecraft::traces

@@ -20,6 +20,7 @@ enum Type : unsigned {
     kNote,
     kLost,
     kSession,
+    kClock,
 };
 
 constexpr std::string_view kTypeNames[] = {"",
@@ -33,7 +34,8 @@ constexpr std::string_view kTypeNames[] = {"",
                                            "a pause",
                                            "a note",
                                            "a count of lost events",
-                                           "a session message"};
+                                           "a session message",
+                                           "a clock reading"};
 
 // Second byte of a slice: direction, and which parts follow.
 constexpr unsigned kFlowMask = 0x03;
@@ -138,6 +140,14 @@ public:
     void operator()(const NoteRecord& r) { appendText(out_, r.note); }
     void operator()(const LostRecord& r) { appendZigzag(out_, r.events); }
     void operator()(const SessionRecord& r) { appendText(out_, r.json); }
+    void operator()(const ClockRecord& r)
+    {
+        appendZigzag(out_, r.reading.rank.value);
+        appendText(out_, r.reading.host);
+        appendZigzag(out_, r.reading.at);
+        appendZigzag(out_, r.reading.offset);
+        appendZigzag(out_, r.reading.error);
+    }
 
 private:
     void appendPlacement(const std::vector<Rank>& placement)
@@ -260,6 +270,17 @@ Record readStep(ByteReader& in)
     return r;
 }
 
+Record readClock(ByteReader& in)
+{
+    ClockRecord r;
+    r.reading.rank = Rank{in.fit<std::int32_t>(in.zigzag())};
+    r.reading.host = in.text();
+    r.reading.at = in.zigzag();
+    r.reading.offset = in.zigzag();
+    r.reading.error = in.zigzag();
+    return r;
+}
+
 std::optional<Record> readRecord(unsigned type, ByteReader& in, JournalDeltas& deltas)
 {
     switch (type) {
@@ -274,6 +295,7 @@ std::optional<Record> readRecord(unsigned type, ByteReader& in, JournalDeltas& d
     case kNote: return NoteRecord{std::string(in.text())};
     case kLost: return LostRecord{in.zigzag()};
     case kSession: return SessionRecord{std::string(in.text())};
+    case kClock: return readClock(in);
     default: return std::nullopt;
     }
 }
@@ -286,6 +308,7 @@ struct Bounds {
     Expected<void> operator()(const MemoryRecord& r) const { return checkMemory(r.rank, r.time, r.value); }
     Expected<void> operator()(const StepRecord& r) const { return checkBounds(r.step.span); }
     Expected<void> operator()(const PauseRecord& r) const { return checkBounds(r.pause); }
+    Expected<void> operator()(const ClockRecord& r) const { return checkBounds(r.reading); }
     template <class Other>
     Expected<void> operator()(const Other&) const
     {
@@ -309,6 +332,7 @@ unsigned journalType(const Record& record)
         Type operator()(const NoteRecord&) const { return kNote; }
         Type operator()(const LostRecord&) const { return kLost; }
         Type operator()(const SessionRecord&) const { return kSession; }
+        Type operator()(const ClockRecord&) const { return kClock; }
     };
     return std::visit(Types{}, record);
 }

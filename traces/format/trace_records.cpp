@@ -59,6 +59,7 @@ private:
         for (const std::string& note : trace_.notes()) visit_(NoteRecord{note});
         if (trace_.lostEvents() != 0) visit_(LostRecord{trace_.lostEvents()});
         for (const Interval& pause : trace_.pauses()) visit_(PauseRecord{pause});
+        for (const ClockReading& reading : trace_.clockReadings()) visit_(ClockRecord{reading});
     }
 
     [[nodiscard]] std::size_t sizeOf(const Stream& stream) const

@@ -31,6 +31,14 @@ Expected<void> checkBounds(Interval interval)
     return within("a duration of", interval.length(), 0, 2 * kMostTime - 1);
 }
 
+Expected<void> checkBounds(const ClockReading& reading)
+{
+    if (Expected<void> rank = checkRank(reading.rank); !rank.ok()) return rank;
+    for (const TimeNs time : {reading.at, reading.offset})
+        if (Expected<void> ok = checkTime(time); !ok.ok()) return ok;
+    return within("the error of a clock of", reading.error, 0, kMostTime);
+}
+
 Expected<void> checkBounds(const TraceInfo& info)
 {
     if (Expected<void> ranks = within("the number of ranks", info.ranks, 0, kMostRank); !ranks.ok()) return ranks;

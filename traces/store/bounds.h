@@ -21,6 +21,7 @@ Expected<void> checkBounds(const TraceInfo& info);
 Expected<void> checkBounds(const LaneInfo& lane);
 Expected<void> checkBounds(const Slice& slice);
 Expected<void> checkBounds(Interval interval);
+Expected<void> checkBounds(const ClockReading& reading);
 Expected<void> checkTime(TimeNs time);
 Expected<void> checkMemory(Rank rank, TimeNs time, Bytes value);
 

@@ -41,6 +41,7 @@ void RecentTrace::turn()
     for (const Interval& pause : older_.pauses()) newer_.addPause(pause);
     for (const std::string& note : older_.notes()) newer_.addNote(note);
     newer_.addLostEvents(older_.lostEvents());
+    for (const ClockReading& reading : older_.clockReadings()) newer_.addClockReading(reading);
 }
 
 } // namespace stagecraft::traces

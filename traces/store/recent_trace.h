@@ -2,7 +2,7 @@
 //
 // The latest steps of a stream of records, for who follows a run of any length in memory that stays flat. Two traces take turns: once
 // the newer one holds `slices` slices and a step ends, it becomes the older one, and the older one is let go. Lanes, texts, notes,
-// pauses, lost events and the last value of every memory series go over to the next. One thread.
+// pauses, lost events, clock readings and the last value of every memory series go over to the next. One thread.
 //
 //   RecentTrace recent(1 << 16);
 //   for (const Record& record : records) recent.take(record).ok();

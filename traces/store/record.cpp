@@ -86,6 +86,11 @@ struct Applier {
         trace.addLostEvents(r.events);
         return {};
     }
+    Expected<void> operator()(const ClockRecord& r) const
+    {
+        trace.addClockReading(r.reading);
+        return {};
+    }
     Expected<void> operator()(const SessionRecord&) const { return {}; }
 };
 

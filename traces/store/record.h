@@ -57,6 +57,10 @@ struct LostRecord {
     std::int64_t events = 0;
     bool operator==(const LostRecord&) const = default;
 };
+struct ClockRecord {
+    ClockReading reading;
+    bool operator==(const ClockRecord&) const = default;
+};
 // What a session says beside the trace; apply() passes over it. `json` is one object, its form belongs to the session.
 struct SessionRecord {
     std::string json;
@@ -64,7 +68,7 @@ struct SessionRecord {
 };
 
 using Record = std::variant<InfoRecord, LaneRecord, TextRecord, SliceRecord, EdgeRecord, MemoryRecord, StepRecord,
-                            PauseRecord, NoteRecord, LostRecord, SessionRecord>;
+                            PauseRecord, NoteRecord, LostRecord, SessionRecord, ClockRecord>;
 
 // Adds one record to the trace. An error names what does not fit (unknown lane, slice out of order): the record is then
 // left out, and the caller goes on with the next.

@@ -108,6 +108,17 @@ struct StepSpan {
     bool operator==(const StepSpan&) const = default;
 };
 
+// How the clock of a rank in a process of its own was found to stand to the trace's, which is rank 0's.
+struct ClockReading {
+    Rank rank{};
+    std::string host;
+    TimeNs at = 0;     // on the rank's clock
+    TimeNs offset = 0; // makes its time the trace's
+    TimeNs error = 0;  // the offset is wrong by no more; 0 with offset 0: the two share a clock
+
+    bool operator==(const ClockReading&) const = default;
+};
+
 class Trace {
 public:
     TraceInfo info;
@@ -146,6 +157,7 @@ public:
     void addPause(Interval pause) { pauses_.push_back(pause); }
     void addNote(std::string note) { notes_.push_back(std::move(note)); } // what a reader of the trace must know
     void addLostEvents(std::int64_t count) { lostEvents_ += count; }
+    void addClockReading(ClockReading reading) { clockReadings_.push_back(std::move(reading)); }
     TextId intern(std::string_view text);
     TextId addText(std::string text); // as the next number, also where that text is known: a stream counts them
 
@@ -169,6 +181,7 @@ public:
     [[nodiscard]] const std::vector<Interval>& pauses() const { return pauses_; }
     [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
     [[nodiscard]] std::int64_t lostEvents() const { return lostEvents_; }
+    [[nodiscard]] const std::vector<ClockReading>& clockReadings() const { return clockReadings_; } // none: one clock
 
     // Lanes and texts alone: a copy that costs little even of a long trace, for who needs no more.
     [[nodiscard]] Trace slicesOnly() const;
@@ -187,6 +200,7 @@ private:
     std::vector<std::string> texts_{""};
     std::map<std::string, TextId, std::less<>> textIds_;
     std::int64_t lostEvents_ = 0;
+    std::vector<ClockReading> clockReadings_;
 };
 
 // What whoever uses the trace must know of it, a sentence each: its notes, and how many events were lost.

@@ -36,6 +36,10 @@ RunSection::RunSection(QWidget* parent)
     mode_->setItemData(0, tr("All ranks at once, a thread for each."), Qt::ToolTipRole);
     mode_->addItem(tr("emulated"), static_cast<int>(RunMode::Emulated));
     mode_->setItemData(1, tr("Virtual ranks: each action alone, at its place in virtual time."), Qt::ToolTipRole);
+    mode_->addItem(tr("processes"), static_cast<int>(RunMode::Processes));
+    setItemEnabled(*mode_, static_cast<int>(RunMode::Processes), false,
+                   tr("mpirun starts these runs, a process per rank: mpirun -np 4 stagecraft-cli run PLAN --mode processes --trace run.strace. "
+                      "Then open the trace."));
     device_->addItem(tr("CPU"));
     check_->addItem(tr("off"), static_cast<int>(CheckMode::Off));
     check_->addItem(tr("first step"), static_cast<int>(CheckMode::First));

@@ -55,6 +55,15 @@ TEST_F(LabPanelTest, EditsThePlanThroughItsControls)
     EXPECT_EQ(the<QSpinBox>("microbatches").value(), engine::presetPlan("hello").value().pipeline.microbatches);
 }
 
+// A window has no mpirun: the choice is there and says what to do.
+TEST_F(LabPanelTest, SaysWhatStartsRunsInSeveralProcesses)
+{
+    const auto* modes = qobject_cast<const QStandardItemModel*>(the<QComboBox>("runMode").model());
+    ASSERT_EQ(modes->rowCount(), 3);
+    EXPECT_FALSE(modes->item(2)->isEnabled());
+    EXPECT_TRUE(modes->item(2)->toolTip().contains("mpirun -np 4 stagecraft-cli run PLAN --mode processes"));
+}
+
 TEST_F(LabPanelTest, MakesEveryChoiceAStepOfUndo)
 {
     choose("schedule", "gpipe");

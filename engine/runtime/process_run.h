@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What makes one run of the runs in several processes: the end of one, with its reason, is the end of all; rank 0's pauses are everybody's;
+// rank 0 learns how the others' clocks stand to its own and gathers the parts of the trace. Lives as long as the run; see docs/processes.md.
+//
+//   ProcessRun all(group, {control, recorder, clock});
+//   all.pause();                                  // rank 0
+//   all.alignClocks();                            // rank 0, while the others wait
+//   std::vector<std::string> parts = all.gather(recorder.journal());
+#pragma once
+
+#include "engine/runtime/run_control.h"
+#include "engine/runtime/run_recorder.h"
+#include "engine/transport/process_group.h"
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace stagecraft::runtime {
+
+class ProcessRun final : private PostOffice::Receiver {
+public:
+    struct Parts {
+        RunControl& control;
+        RunRecorder& recorder;
+        const Clock& clock;
+        std::function<void()> paused; // rank 0: all have
+    };
+    ProcessRun(ProcessGroup& group, const Parts& parts);
+    ~ProcessRun() override;
+
+    [[nodiscard]] ProcessGroup& group() const { return group_; }
+    [[nodiscard]] int rank() const { return group_.rank(); }
+
+    // Rank 0: for all. The others do as they are told.
+    void pause();
+    void resume();
+    // This process is paused: of rank 0 that is known by paused() once all are.
+    void rested();
+
+    [[nodiscard]] bool ending() const { return parts_.control.ending(); }
+
+    // Rank 0, while the others wait for mail: puts a reading of every clock that is not its own into the parts of their ranks.
+    void alignClocks();
+
+    // This process is through with its steps: how its run is put away from now on is no end for the others.
+    void close() { endTold_.store(true); }
+
+    // The others' parts of the trace, by rank, and one's own; of other ranks than 0 nothing. Nothing as well where one is lost.
+    std::vector<std::string> gather(std::string own);
+
+private:
+    void arrived(int from, MailKind kind, const std::string& text, const std::shared_ptr<void>& prepared) override;
+    void tellEnd();
+    void endAs(const std::string& text, int from);
+    void takeClock(const std::string& text);
+    void noteRested(int rank);
+
+    ProcessGroup& group_;
+    Parts parts_;
+    std::atomic<bool> endTold_{false}; // the others know, or need not
+
+    std::mutex mutex_; // guards all below
+    std::vector<bool> rested_;
+    std::optional<TimeNs> answer_; // of the last question for the time
+};
+
+} // namespace stagecraft::runtime

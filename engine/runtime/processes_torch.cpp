@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/processes_torch.h"
+
+#include "engine/runtime/process_handoff_torch.h"
+#include "engine/runtime/rank_worker_torch.h"
+#include "engine/runtime/run_messages.h"
+#include "engine/runtime/tensor_mail_torch.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstring>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <pthread.h>
+
+namespace stagecraft::runtime {
+
+using namespace traces;
+using Json = nlohmann::json;
+
+namespace {
+
+// Numbers travel as they are: a loss may be none.
+std::span<const std::byte> bytesOf(const std::vector<double>& numbers) { return std::as_bytes(std::span(numbers)); }
+
+std::vector<double> numbersOf(const std::string& bytes)
+{
+    std::vector<double> numbers(bytes.size() / sizeof(double));
+    std::memcpy(numbers.data(), bytes.data(), bytes.size());
+    return numbers;
+}
+
+Place lastPlace(const engine::Schedule& schedule, Flow flow) { return {flow, Stage{schedule.stages() - 1}}; }
+
+class ProcessMeeting final : public StepMeeting {
+public:
+    ProcessMeeting(const Execution& run, ProcessRun& all, ReportedStages& others) : run_(run), all_(all), others_(others) {}
+
+    bool meet(Rank rank, int step, TimeNs end) override
+    {
+        const bool goOn = rank == Rank{0} ? lead(rank, step, end) : follow(rank, step, end);
+        office().look(); // what was sent in the last step has arrived: its memory goes back
+        return goOn;
+    }
+    void cancel() override {} // who waits looks at the run's control
+
+private:
+    PostOffice& office() { return all_.group().office(); }
+
+    bool lead(Rank rank, int step, TimeNs end)
+    {
+        run_.control.rest(rank);
+        for (int r = 1; r < all_.group().size(); ++r) {
+            std::optional<Mail> report;
+            office().waitUntil([&] { return (report = office().find(MailKind::Report, r)).has_value() || all_.ending(); });
+            if (!report) return false;
+            others_.take(r, *report);
+        }
+        const bool last = step == run_.plan.run.steps;
+        std::vector<double> loss;
+        if (step > 0) {
+            loss.push_back(run_.pipeline.stepLoss());
+            run_.keeper.finish(Step{step - 1}, {stepBegin_, end});
+            if (!last) run_.keeper.prepare(Step{step}, Preparation(run_.control)); // the first is prepared before the run
+        }
+        if (step == 0 || last) all_.alignClocks();
+        if (!run_.control.enter(rank)) return false; // a pause here is before the step
+        stepBegin_ = run_.clock.now();
+        const auto kept = std::make_shared<const std::vector<double>>(std::move(loss));
+        for (int r = 1; r < all_.group().size(); ++r) office().send(r, MailKind::Go, "", {bytesOf(*kept)}, kept);
+        return true;
+    }
+
+    bool follow(Rank rank, int step, TimeNs end)
+    {
+        report(rank, step);
+        run_.control.rest(rank);
+        std::optional<Mail> go;
+        office().waitUntil([&] { return (go = office().find(MailKind::Go, 0)).has_value() || all_.ending(); });
+        if (!go) return false;
+        const std::vector<double> loss = numbersOf(go->bodies.front());
+        if (!loss.empty()) run_.recorder.post(StepRecord{{Step{step - 1}, {stepBegin_, end}, loss.front()}});
+        if (step < run_.plan.run.steps && !run_.keeper.giveData(Step{step})) return false;
+        stepBegin_ = run_.clock.now();
+        return true;
+    }
+
+    // Of the step that is over, and for the check of the next one.
+    void report(Rank rank, int step)
+    {
+        Json shapes = Json::array();
+        std::vector<std::span<const std::byte>> bodies;
+        const auto losses = std::make_shared<std::vector<std::vector<double>>>();
+        for (const Flow flow : run_.schedule.flows()) {
+            const Place place = lastPlace(run_.schedule, flow);
+            if (step == 0 || !run_.pipeline.holds(place)) continue;
+            shapes.push_back({{"flow", flow}, {"stage", place.stage.value}, {"shape", run_.pipeline.stage(place).outputShape()}});
+            losses->push_back(run_.pipeline.stage(place).losses());
+        }
+        for (const std::vector<double>& each : *losses) bodies.push_back(bytesOf(each));
+        office().send(0, MailKind::Report, shapes.dump(), bodies, losses);
+
+        const bool inference = run_.schedule.inference();
+        const bool asynchronous = run_.schedule.asynchronous();
+        if (step > 0 && run_.keeper.checks(Step{step - 1}))
+            for (const Place& place : placesOf(run_.schedule, rank)) {
+                if (asynchronous) sendChecked(run_.pipeline.weights(place));
+                else if (!inference) sendChecked(run_.pipeline.takeGradients(place));
+                else if (place == lastPlace(run_.schedule, place.flow)) sendChecked(run_.pipeline.takeOutputs(place));
+            }
+        if (step == run_.plan.run.steps || !run_.keeper.checks(Step{step})) return;
+        if (step > 0 && !asynchronous)
+            for (const Place& place : placesOf(run_.schedule, rank))
+                if (place.flow == run_.schedule.flows().front()) sendChecked(run_.pipeline.weights(place));
+        if (!asynchronous) run_.pipeline.keepForCheck();
+    }
+
+    void sendChecked(const std::vector<at::Tensor>& tensors)
+    {
+        TensorMail mail = packTensors(tensors);
+        office().send(0, MailKind::Checked, mail.text, mail.bodies, std::move(mail.keep));
+    }
+
+    const Execution& run_;
+    ProcessRun& all_;
+    ReportedStages& others_;
+    TimeNs stepBegin_ = 0;
+};
+
+} // namespace
+
+void ReportedStages::take(int, const Mail& report)
+{
+    std::size_t next = 0;
+    for (const Json& each : Json::parse(report.text)) {
+        const Place place{each.at("flow").get<Flow>(), Stage{each.at("stage").get<int>()}};
+        shapes_[place] = each.at("shape").get<std::vector<std::int64_t>>();
+        losses_[place] = numbersOf(report.bodies[next++]);
+    }
+}
+
+std::vector<at::Tensor> ReportedStages::tensors(const Place&, Rank owner)
+{
+    PostOffice& office = all_.group().office();
+    std::optional<Mail> mail;
+    office.waitUntil([&] { return (mail = office.find(MailKind::Checked, owner.value)).has_value() || all_.ending(); });
+    if (!mail) throw PreparationStopped{};
+    std::vector<at::Tensor> tensors = tensorsLike(mail->text);
+    const std::vector<std::span<std::byte>> room = roomOf(tensors);
+    for (std::size_t i = 0; i < room.size(); ++i) std::memcpy(room[i].data(), mail->bodies[i].data(), room[i].size());
+    return tensors;
+}
+
+void runAsProcess(const Execution& run, ProcessRun& all, ReportedStages& others)
+{
+    const Rank own{all.rank()};
+    const engine::Schedule& schedule = run.schedule;
+    const int flows = static_cast<int>(schedule.flows().size());
+    MemoryLedger& ledger = run.pipeline.ledger(own);
+    const auto ownerOf = [&](const BoxAddress& box) { return schedule.rankOf(box.flow, box.receiver); };
+    ProcessHandoff<at::Tensor> handoff(all, {schedule.stages(), mostUnits(schedule), flows}, {run.control, ledger, run.clock}, MailKind::Boundary, ownerOf);
+    ProcessHandoff<std::vector<at::Tensor>> gradients(all, {schedule.stages(), 1, flows}, {run.control, ledger, run.clock}, MailKind::Gradients, ownerOf);
+    ProcessHandoff<at::Tensor> norms(all, {schedule.ranks, 1, 1}, {run.control, ledger, run.clock}, MailKind::Norms,
+                                     [](const BoxAddress& box) { return Rank{box.receiver.value}; });
+    ProcessMeeting meeting(run, all, others);
+    for (int r = 1; r < schedule.ranks; ++r) run.control.leave(); // those of other processes
+    std::jthread thread;
+    try {
+        run.pipeline.meetFaultOfThread(own);
+        thread = std::jthread([&] { runRank(run, {handoff, gradients, norms, meeting}, own); });
+        pthread_setname_np(thread.native_handle(), ("rank " + std::to_string(own.value)).c_str());
+    } catch (const std::system_error& error) {
+        run.control.fail(threadFailure("rank " + std::to_string(own.value), error.code().message()));
+        run.control.leave();
+    }
+    run.control.superviseRanks();
+}
+
+} // namespace stagecraft::runtime

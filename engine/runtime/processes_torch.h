@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// This process' rank of a run in several ones. Rank 0 also does what belongs to the whole step: between two of them the others tell it
+// how they fared, their losses, and of a step that is checked the tensors that the check compares.
+//
+//   rank 0   F0 F1 .... B0 B1 Opt |  all reported: loss, check, prepare | F0 F1 ...
+//   rank 1      F0 B0 F1 B1 Opt   | Report, Checked ->            <- Go |    F0 B0 ...
+//
+// Private to the runtime.
+#pragma once
+
+#include "engine/runtime/executor_torch.h"
+#include "engine/runtime/process_run.h"
+
+#include <deque>
+#include <map>
+
+namespace stagecraft::runtime {
+
+// The stages of other processes, as rank 0 asks for them between two steps.
+class ReportedStages final : public OtherStages {
+public:
+    explicit ReportedStages(ProcessRun& all) : all_(all) {}
+
+    void take(int rank, const Mail& report);
+    std::vector<double> losses(const Place& place) override { return losses_[place]; }
+    std::vector<std::int64_t> outputShape(const Place& place) override { return shapes_[place]; }
+    std::vector<at::Tensor> tensors(const Place& place, Rank owner) override; // throws PreparationStopped where the run ends
+
+private:
+    ProcessRun& all_;
+    std::map<Place, std::vector<double>> losses_;
+    std::map<Place, std::vector<std::int64_t>> shapes_;
+};
+
+void runAsProcess(const Execution& run, ProcessRun& all, ReportedStages& others);
+
+} // namespace stagecraft::runtime

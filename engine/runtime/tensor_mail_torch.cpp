@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/tensor_mail_torch.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_strided.h>
+
+#include <cstring>
+
+namespace stagecraft::runtime {
+
+namespace {
+
+struct Form {
+    std::int8_t type = -1; // of a tensor that is not defined
+    std::uint8_t requiresGrad = 0;
+    std::uint16_t dimensions = 0;
+    // then sizes and strides, int64 each
+};
+
+void append(std::string& text, const void* bytes, std::size_t count) { text.append(static_cast<const char*>(bytes), count); }
+
+std::vector<std::int64_t> takeNumbers(std::string_view& text, std::size_t count)
+{
+    std::vector<std::int64_t> numbers(count);
+    std::memcpy(numbers.data(), text.data(), count * sizeof(std::int64_t));
+    text.remove_prefix(count * sizeof(std::int64_t));
+    return numbers;
+}
+
+} // namespace
+
+TensorMail packTensors(const std::vector<at::Tensor>& tensors)
+{
+    const at::NoGradGuard noGrad;
+    TensorMail mail;
+    const auto kept = std::make_shared<std::vector<at::Tensor>>();
+    for (const at::Tensor& tensor : tensors) {
+        Form form;
+        if (!tensor.defined()) {
+            append(mail.text, &form, sizeof form);
+            continue;
+        }
+        // Gaps or repetitions in memory do not travel.
+        const at::Tensor sent = tensor.is_non_overlapping_and_dense() ? tensor.detach() : tensor.detach().contiguous();
+        form = {static_cast<std::int8_t>(sent.scalar_type()), static_cast<std::uint8_t>(tensor.requires_grad()), static_cast<std::uint16_t>(sent.dim())};
+        append(mail.text, &form, sizeof form);
+        append(mail.text, sent.sizes().data(), sent.sizes().size() * sizeof(std::int64_t));
+        append(mail.text, sent.strides().data(), sent.strides().size() * sizeof(std::int64_t));
+        mail.bodies.emplace_back(static_cast<const std::byte*>(sent.data_ptr()), sent.nbytes());
+        kept->push_back(sent);
+    }
+    mail.keep = kept;
+    return mail;
+}
+
+std::vector<at::Tensor> tensorsLike(std::string_view text)
+{
+    std::vector<at::Tensor> tensors;
+    while (!text.empty()) {
+        Form form;
+        std::memcpy(&form, text.data(), sizeof form);
+        text.remove_prefix(sizeof form);
+        if (form.type < 0) {
+            tensors.emplace_back();
+            continue;
+        }
+        const std::vector<std::int64_t> sizes = takeNumbers(text, form.dimensions);
+        const std::vector<std::int64_t> strides = takeNumbers(text, form.dimensions);
+        tensors.push_back(at::empty_strided(sizes, strides, static_cast<at::ScalarType>(form.type)));
+        if (form.requiresGrad != 0) tensors.back().requires_grad_();
+    }
+    return tensors;
+}
+
+std::vector<std::span<std::byte>> roomOf(const std::vector<at::Tensor>& tensors)
+{
+    std::vector<std::span<std::byte>> room;
+    for (const at::Tensor& tensor : tensors)
+        if (tensor.defined()) room.emplace_back(static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes());
+    return room;
+}
+
+} // namespace stagecraft::runtime

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/transport/process_group.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace stagecraft::runtime {
+
+namespace {
+
+// Messages to one that has died fail; its life line tells who it was, if one waits a little.
+constexpr std::chrono::milliseconds kNamingStep{10};
+constexpr int kNaming = 30;
+
+} // namespace
+
+Expected<std::unique_ptr<ProcessGroup>> ProcessGroup::join(std::unique_ptr<MessagePort> port, const Member& self, int together)
+{
+    std::unique_ptr<ProcessGroup> group(new ProcessGroup(std::move(port), together));
+    group->meet(self);
+    return group;
+}
+
+ProcessGroup::ProcessGroup(std::unique_ptr<MessagePort> port, int together)
+    : port_(std::move(port)), members_(static_cast<std::size_t>(port_->size())),
+      office_(std::make_unique<PostOffice>(*port_, patienceFor(together), [this](std::chrono::microseconds time, PostOffice::Health health) { lookAfterOthers(time, health); }))
+{
+}
+
+// On the office's thread.
+void ProcessGroup::lookAfterOthers(std::chrono::microseconds time, PostOffice::Health health)
+{
+    const auto watch = [this](std::chrono::microseconds part) {
+        if (LifeLine* line = watched_.load()) line->watch(part, [this](int rank) { noteLoss(rank); });
+        else std::this_thread::sleep_for(part);
+    };
+    watch(time);
+    if (lost() >= 0 || health == PostOffice::Health::Well) return;
+    for (int i = 0; i < kNaming && lost() < 0; ++i) watch(kNamingStep);
+    noteLoss(size());
+}
+
+ProcessGroup::~ProcessGroup() { office_.reset(); }
+
+void ProcessGroup::meet(const Member& self)
+{
+    members_[static_cast<std::size_t>(rank())] = self;
+    if (rank() == 0) {
+        line_ = std::make_unique<LifeLine>(LifeLine::Listen{});
+        watched_.store(line_.get());
+    }
+    office_->sendToAll(MailKind::Hello, self.host + "\n" + self.clock + "\n" + (line_ ? line_->invitation() : ""));
+    for (int r = 0; r < size(); ++r) {
+        if (r == rank()) continue;
+        const std::optional<Mail> hello = await(MailKind::Hello, r);
+        if (!hello) return;
+        const std::size_t first = hello->text.find('\n');
+        const std::size_t second = hello->text.find('\n', first + 1);
+        members_[static_cast<std::size_t>(r)] = {hello->text.substr(0, first), hello->text.substr(first + 1, second - first - 1)};
+        if (r != 0) continue;
+        line_ = std::make_unique<LifeLine>(LifeLine::Join{hello->text.substr(second + 1), rank()});
+        watched_.store(line_.get());
+    }
+}
+
+bool ProcessGroup::onOneHost() const
+{
+    return std::all_of(members_.begin(), members_.end(), [&](const Member& m) { return m.host == members_.front().host; });
+}
+
+Error ProcessGroup::lossOf(int rank) const
+{
+    if (rank == size()) return Error{"the messages between the ranks broke down: " + office_->breakdown()};
+    return Error{"rank " + std::to_string(rank) + " died: its process on " + member(rank).host +
+                 " ended without a word; it was killed, or there was not enough memory for it"};
+}
+
+void ProcessGroup::noteLoss(int rank)
+{
+    int none = -1;
+    if (!lost_.compare_exchange_strong(none, rank)) return;
+    const std::lock_guard lock(mutex_);
+    if (tell_) tell_(rank);
+}
+
+void ProcessGroup::onLoss(std::function<void(int rank)> tell)
+{
+    const std::lock_guard lock(mutex_);
+    tell_ = std::move(tell);
+    if (tell_ && lost() >= 0) tell_(lost());
+}
+
+std::optional<Mail> ProcessGroup::await(MailKind kind, int from)
+{
+    std::optional<Mail> mail;
+    office_->waitUntil([&] { return (mail = office_->find(kind, from)).has_value() || lost() >= 0; });
+    return mail;
+}
+
+Expected<void> ProcessGroup::agree(const Expected<void>& own)
+{
+    std::string common = own.ok() ? "" : own.error().message; // empty: all is well
+    if (rank() == 0) {
+        for (int r = 1; r < size(); ++r) {
+            const std::optional<Mail> theirs = await(MailKind::Agreement, r);
+            if (!theirs) return lossOf(lost());
+            if (common.empty() && !theirs->text.empty()) common = "rank " + std::to_string(r) + ": " + theirs->text;
+        }
+        office_->sendToAll(MailKind::Agreement, common);
+    } else {
+        office_->send(0, MailKind::Agreement, common);
+        const std::optional<Mail> all = await(MailKind::Agreement, 0);
+        if (!all) return lossOf(lost());
+        common = all->text;
+    }
+    if (common.empty()) return {};
+    return Error{common};
+}
+
+Expected<std::string> ProcessGroup::fromFirst(const Expected<std::string>& own)
+{
+    if (rank() == 0) {
+        office_->sendToAll(MailKind::Agreement, own.ok() ? "+" + own.value() : "-" + own.error().message);
+        return own;
+    }
+    const std::optional<Mail> theirs = await(MailKind::Agreement, 0);
+    if (!theirs) return lossOf(lost());
+    if (theirs->text.front() == '-') return Error{theirs->text.substr(1)};
+    return theirs->text.substr(1);
+}
+
+void ProcessGroup::leave()
+{
+    if (lost() >= 0) return;
+    const auto sent = [&] { return office_->allSent() || lost() >= 0; };
+    office_->waitUntil(sent);     // as long as the others take it
+    static_cast<void>(agree({})); // and they have nothing more for this one
+    office_->waitUntil(sent);
+    if (line_) line_->leave();
+    if (lost() >= 0) return;
+    office_.reset(); // nobody else calls the port
+    port_->finish();
+}
+
+} // namespace stagecraft::runtime

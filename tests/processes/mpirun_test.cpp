@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/cli/process.h"
+#include "traces/format/trace_file.h"
+
+#include <nlohmann/json.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <thread>
+
+#include <unistd.h>
+
+namespace stagecraft::cli::test {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+class UnderMpirun : public testing::Test {
+protected:
+    UnderMpirun()
+    {
+        // mpirun does not run for root, nor with more processes than cores, unless it is told to
+        ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+        ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+        std::filesystem::create_directories(folder_);
+    }
+    ~UnderMpirun() override { std::filesystem::remove_all(folder_); }
+
+    [[nodiscard]] static std::vector<std::string> command(int processes, const std::vector<std::string>& arguments)
+    {
+        std::vector<std::string> line{"/usr/bin/env", "mpirun", "--oversubscribe", "-np", std::to_string(processes), program()};
+        line.insert(line.end(), arguments.begin(), arguments.end());
+        return line;
+    }
+    static Output mpirun(int processes, const std::vector<std::string>& arguments) { return Process(command(processes, arguments)).finish(); }
+
+    [[nodiscard]] std::string file(const std::string& name) const { return (folder_ / name).string(); }
+    [[nodiscard]] std::vector<std::string> files() const
+    {
+        std::vector<std::string> names;
+        for (const auto& entry : std::filesystem::directory_iterator(folder_)) names.push_back(entry.path().filename());
+        std::sort(names.begin(), names.end());
+        return names;
+    }
+
+private:
+    std::filesystem::path folder_ = std::filesystem::temp_directory_path() / ("stagecraft-mpirun-" + std::to_string(::getpid()));
+};
+
+std::size_t timesIn(const std::string& text, const std::string& part)
+{
+    std::size_t count = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+    return count;
+}
+
+TEST_F(UnderMpirun, RunsHelloInTwoProcessesAsInThreads)
+{
+    const Output run = mpirun(2, {"run", "hello", "--mode", "processes", "--steps", "3", "--check", "all", "--json", "--trace", file("run.strace")});
+    ASSERT_EQ(run.exitCode, 0) << run.err;
+    const Json result = Json::parse(run.out); // said once
+    EXPECT_EQ(result["mode"], "processes");
+    EXPECT_EQ(result["gradient_check"], "bitwise");
+    EXPECT_EQ(result["steps"], 3);
+    EXPECT_EQ(result["per_rank"].size(), 2U);
+    EXPECT_TRUE(result["clocks"].empty()); // one host, one clock
+    EXPECT_EQ(result["loss"], Json::parse(stagecraft({"run", "hello", "--mode", "threads", "--steps", "3", "--json"}).out)["loss"]);
+
+    EXPECT_THAT(files(), testing::ElementsAre("run.strace")); // the parts are in it
+    const traces::Trace trace = traces::loadTrace(file("run.strace")).value();
+    EXPECT_EQ(trace.steps().size(), 3U);
+    EXPECT_EQ(trace.info.label, traces::TraceLabel::Measured);
+    EXPECT_TRUE(trace.notes().empty());
+    EXPECT_EQ(trace.clockReadings().size(), 2U);
+    const Json figures = Json::parse(stagecraft({"analyze", file("run.strace"), "--json"}).out);
+    EXPECT_EQ(figures["ranks"], 2);
+    EXPECT_EQ(figures["steps"].size(), 3U);
+}
+
+TEST_F(UnderMpirun, RunsTwoDirectionsInFourProcessesAndSumsTheirGradients)
+{
+    const Output run = mpirun(4, {"run", "mlp", "--mode", "processes", "--schedule", "dualpipe", "--ranks", "4", "--microbatches", "8", "--steps", "2",
+                                  "--check", "all", "--json", "--trace", file("run.json.gz")});
+    ASSERT_EQ(run.exitCode, 0) << run.err;
+    EXPECT_EQ(Json::parse(run.out)["gradient_check"], "bitwise");
+    EXPECT_THAT(files(), testing::ElementsAre("run.json.gz"));
+    EXPECT_EQ(traces::loadTrace(file("run.json.gz")).value().info.ranks, 4);
+}
+
+TEST_F(UnderMpirun, SaysWhatToDoWhereTheNumbersDiffer)
+{
+    const Output run = mpirun(3, {"run", "hello", "--mode", "processes"});
+    EXPECT_EQ(run.exitCode, 1);
+    EXPECT_EQ(timesIn(run.err, "the plan has 2 ranks, and mpirun has started 3 processes: mpirun -np 2 stagecraft-cli run PLAN --mode processes"), 1U)
+        << run.err;
+    const Output alone = stagecraft({"run", "hello", "--mode", "processes"});
+    EXPECT_EQ(alone.exitCode, 1);
+    EXPECT_THAT(alone.err, HasSubstr("mpirun -np 2 stagecraft-cli run PLAN --mode processes"));
+}
+
+TEST_F(UnderMpirun, DoesNotRunAPlanOnceForEachProcess)
+{
+    const Output run = mpirun(2, {"run", "hello"});
+    EXPECT_EQ(run.exitCode, 2);
+    EXPECT_EQ(timesIn(run.err, "give --mode processes"), 1U) << run.err;
+    EXPECT_TRUE(run.out.empty());
+    const Output unknown = mpirun(2, {"run", "nosuchplan", "--mode", "processes"});
+    EXPECT_EQ(timesIn(unknown.err, "nosuchplan"), 1U) << unknown.err; // rank 0 alone says it
+}
+
+// The process of a rank that mpirun has started, by the environment that it gave it.
+std::optional<pid_t> processOf(const std::string& job, int rank)
+{
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+        const std::string name = entry.path().filename();
+        if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+        std::stringstream environment, line;
+        environment << std::ifstream(entry.path() / "environ").rdbuf();
+        line << std::ifstream(entry.path() / "cmdline").rdbuf();
+        const std::string variables = '\0' + environment.str();
+        if (variables.find('\0' + ("OMPI_COMM_WORLD_RANK=" + std::to_string(rank)) + '\0') == std::string::npos) continue;
+        if (line.str().find(job) != std::string::npos) return static_cast<pid_t>(std::stoi(name));
+    }
+    return std::nullopt;
+}
+
+TEST_F(UnderMpirun, SaysWhichRankWasKilledAndKeepsWhatAllWroteOfTheTrace)
+{
+    const std::string job = file("run.strace");
+    Process run(command(3, {"run", "mlp", "--ranks", "3", "--mode", "processes", "--steps", "1000000", "--check", "off", "--trace", job}));
+    const auto grown = [&](int rank) {
+        std::error_code none;
+        const auto size = std::filesystem::file_size(file("run.rank" + std::to_string(rank) + ".strace"), none);
+        return !none && size > 20'000;
+    };
+    while (!grown(0) || !grown(1) || !grown(2)) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const std::optional<pid_t> victim = processOf(job, 2);
+    ASSERT_TRUE(victim);
+    ::kill(*victim, SIGKILL);
+    const Output output = run.finish();
+    EXPECT_NE(output.exitCode, 0);
+    EXPECT_THAT(output.err, HasSubstr("stagecraft-cli: rank 2 died"));
+
+    EXPECT_THAT(files(), testing::ElementsAre("run.rank0.strace", "run.rank1.strace", "run.rank2.strace"));
+    const Output joined = stagecraft({"convert", file("run.rank0.strace"), file("run.rank1.strace"), file("run.rank2.strace"), file("whole.strace")});
+    EXPECT_EQ(joined.exitCode, 0) << joined.err;
+    const traces::Trace trace = traces::loadTrace(file("whole.strace")).value();
+    EXPECT_GT(trace.steps().size(), 0U);
+    for (int r = 0; r < 3; ++r) EXPECT_GT(trace.lane(*trace.findLane(traces::Rank{r}, traces::LaneKind::Compute)).size(), 0U);
+    EXPECT_EQ(stagecraft({"analyze", file("run.rank0.strace"), file("run.rank2.strace")}).exitCode, 0);
+}
+
+TEST_F(UnderMpirun, IsFoundByTheDoctor)
+{
+    const Json json = Json::parse(stagecraft({"doctor", "--json"}).out);
+    EXPECT_EQ(json["mpi"]["found"], true);
+    EXPECT_THAT(json["mpi"]["version"].get<std::string>(), HasSubstr("MPI"));
+}
+
+} // namespace
+} // namespace stagecraft::cli::test

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/transport/clock_alignment.h"
+#include "engine/transport/life_line.h"
+#include "engine/transport/post_office.h"
+#include "engine/transport/process_group.h"
+#include "tests/runtime/local_ports.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace stagecraft::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::span<const std::byte> bytesOf(const std::string& text) { return std::as_bytes(std::span(text.data(), text.size())); }
+
+struct Pair {
+    LocalNet net{2};
+    std::unique_ptr<MessagePort> ports[2]{net.port(0), net.port(1)};
+    PostOffice first{*ports[0], {}};
+    PostOffice second{*ports[1], {}};
+};
+
+TEST(PostOffice, BringsATextAndItsBodies)
+{
+    Pair pair;
+    const auto kept = std::make_shared<const std::string>(100'000, 'x');
+    pair.first.send(1, MailKind::Part, "hello", {bytesOf(*kept), {}}, kept);
+    std::optional<Mail> mail;
+    pair.second.waitUntil([&] { return (mail = pair.second.find(MailKind::Part, 0)).has_value(); });
+    EXPECT_EQ(mail->text, "hello");
+    EXPECT_EQ(mail->bodies, (std::vector<std::string>{*kept, ""}));
+    EXPECT_FALSE(pair.second.find(MailKind::Part)); // once
+    pair.first.waitUntil([&] { return pair.first.allSent(); });
+    EXPECT_EQ(kept.use_count(), 1); // let go
+}
+
+TEST(PostOffice, KeepsTheOrderOfOneSenderAndItsKind)
+{
+    Pair pair;
+    for (int i = 0; i < 100; ++i) pair.first.send(1, i % 2 == 0 ? MailKind::Report : MailKind::Go, std::to_string(i));
+    for (int i = 0; i < 100; ++i) {
+        std::optional<Mail> mail;
+        pair.second.waitUntil([&] { return (mail = pair.second.find(i % 2 == 0 ? MailKind::Report : MailKind::Go)).has_value(); });
+        EXPECT_EQ(mail->text, std::to_string(i));
+    }
+}
+
+struct Listener final : PostOffice::Receiver {
+    void arrived(int, MailKind, const std::string& text, const std::shared_ptr<void>&) override
+    {
+        heard += text;
+        ++count;
+    }
+    std::string heard;
+    std::atomic<int> count{0};
+};
+
+TEST(PostOffice, HandsOverWhatCameBeforeSomebodyListened)
+{
+    Pair pair;
+    Listener listener;
+    pair.first.send(1, MailKind::End, "a");
+    pair.second.waitUntil([&] { return pair.first.allSent(); });
+    pair.second.look();
+    pair.second.subscribe(MailKind::End, &listener);
+    pair.first.send(1, MailKind::End, "b"); // the office's own thread brings it
+    while (listener.count < 2) std::this_thread::yield();
+    EXPECT_EQ(listener.heard, "ab");
+    pair.second.subscribe(MailKind::End, nullptr);
+    pair.first.send(1, MailKind::End, "c");
+    std::optional<Mail> mail;
+    pair.second.waitUntil([&] { return (mail = pair.second.find(MailKind::End)).has_value(); });
+    EXPECT_EQ(listener.count, 2);
+}
+
+struct Poor final : PostOffice::Receiver {
+    std::shared_ptr<void> prepare(int, std::string_view, std::span<const std::size_t>, std::vector<std::span<std::byte>>&) override { throw std::bad_alloc(); }
+    void arrived(int, MailKind, const std::string&, const std::shared_ptr<void>&) override { FAIL(); }
+    void refused(int from, const std::exception_ptr&) override { refusedFrom = from; }
+    std::atomic<int> refusedFrom{-1};
+};
+
+TEST(PostOffice, TellsWhereThereIsNoRoomAndGoesOn)
+{
+    Pair pair;
+    Poor poor;
+    pair.second.subscribe(MailKind::Boundary, &poor);
+    const auto kept = std::make_shared<const std::string>("body");
+    pair.first.send(1, MailKind::Boundary, "", {bytesOf(*kept)}, kept);
+    pair.first.send(1, MailKind::Go, "after");
+    std::optional<Mail> mail;
+    pair.second.waitUntil([&] { return (mail = pair.second.find(MailKind::Go)).has_value() && poor.refusedFrom == 0; });
+    pair.second.subscribe(MailKind::Boundary, nullptr);
+}
+
+// What MPI says once the process at the other end is gone.
+class CutPort final : public MessagePort {
+public:
+    [[nodiscard]] int rank() const override { return 0; }
+    [[nodiscard]] int size() const override { return 2; }
+    Ticket send(int, Channel, std::span<const std::byte>) override { throw std::runtime_error("the peer is gone"); }
+    Ticket receive(int, Channel, std::span<std::byte>) override { return 0; }
+    bool done(Ticket) override { return false; }
+    std::optional<Arriving> arriving() override { return std::nullopt; }
+    void finish() override {}
+};
+
+TEST(PostOffice, OutlivesABreakdownAndTellsWhy)
+{
+    CutPort port;
+    std::atomic<bool> told{false};
+    PostOffice office(port, {}, [&](std::chrono::microseconds, PostOffice::Health health) { told = told || health == PostOffice::Health::BrokenDown; });
+    EXPECT_TRUE(office.breakdown().empty());
+    office.send(1, MailKind::Go, "");
+    office.send(1, MailKind::Go, "");
+    EXPECT_EQ(office.breakdown(), "the peer is gone");
+    while (!told) std::this_thread::yield();
+}
+
+TEST(ClockAlignment, TakesTheQuickestAnswer)
+{
+    ClockAlignment alignment;
+    EXPECT_EQ(alignment.offset(), 0);
+    // theirs is 1000 behind; the way there takes 30, the way back 10: the middle is off by 10, and less than half of the round trip
+    alignment.add({.asked = 5000, .theirs = 4030, .heard = 5040});
+    EXPECT_EQ(alignment.offset(), 990);
+    EXPECT_EQ(alignment.error(), 20);
+    alignment.add({.asked = 6000, .theirs = 5400, .heard = 6900}); // somebody else had the core
+    EXPECT_EQ(alignment.offset(), 990);
+    alignment.add({.asked = 7000, .theirs = 6003, .heard = 7005});
+    EXPECT_EQ(alignment.offset(), 999);
+    EXPECT_EQ(alignment.error(), 3);
+    EXPECT_EQ(alignment.theirs(), 6003);
+}
+
+// The kernel closes the connection of a process that is killed, and rank 0 hears of it; it tells the others.
+TEST(LifeLine, TellsWhoWasKilled)
+{
+    LifeLine first{LifeLine::Listen{}};
+    ASSERT_FALSE(first.invitation().empty());
+    std::atomic<int> lost{-1};
+    std::atomic<bool> stop{false};
+    std::jthread watching([&] {
+        while (!stop) first.watch(200us, [&](int rank) { lost = rank; });
+    });
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const LifeLine line(LifeLine::Join{first.invitation(), 2});
+        ::pause();
+        ::_exit(0);
+    }
+    LifeLine third{LifeLine::Join{first.invitation(), 3}};
+    EXPECT_EQ(third.connections(), 1);
+    while (first.connections() < 2) std::this_thread::yield();
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    int told = -1;
+    while (told < 0) third.watch(1000us, [&](int rank) { told = rank; });
+    EXPECT_EQ(told, 2);
+    EXPECT_EQ(lost, 2);
+    stop = true;
+}
+
+TEST(LifeLine, IsNotAlarmedByOneThatLeaves)
+{
+    LifeLine first{LifeLine::Listen{}};
+    int lost = -1;
+    std::atomic<bool> joined{false};
+    std::jthread other([&] {
+        LifeLine line(LifeLine::Join{first.invitation(), 1});
+        line.leave();
+        joined = true;
+    });
+    const auto tell = [&](int rank) { lost = rank; };
+    while (!joined) first.watch(200us, tell);
+    other.join();
+    while (first.connections() > 0) first.watch(200us, tell);
+    EXPECT_EQ(lost, -1);
+}
+
+TEST(LifeLine, IsOnlyForThoseWhoKnowTheWord)
+{
+    LifeLine first{LifeLine::Listen{}};
+    std::atomic<bool> stop{false};
+    std::jthread watching([&] {
+        while (!stop) first.watch(200us, [](int) {});
+    });
+    std::string wrong = first.invitation();
+    wrong.front() = wrong.front() == 'a' ? 'b' : 'a';
+    LifeLine stranger{LifeLine::Join{wrong, 1}};
+    EXPECT_EQ(stranger.connections(), 0);
+    EXPECT_EQ(first.connections(), 0);
+    stop = true;
+}
+
+TEST(ProcessGroup, AgreesOnTheFirstErrorAndSharesWhatTheFirstHas)
+{
+    constexpr int kSize = 3;
+    LocalNet net(kSize);
+    std::vector<std::jthread> processes;
+    std::vector<std::string> errors(kSize);
+    std::vector<std::string> shared(kSize);
+    for (int r = 0; r < kSize; ++r)
+        processes.emplace_back([&, r] {
+            const auto group = ProcessGroup::join(net.port(r), {.host = r == 2 ? "other" : "here", .clock = "c"}, kSize).value();
+            EXPECT_FALSE(group->onOneHost());
+            EXPECT_EQ(group->member(2).host, "other");
+            EXPECT_TRUE(group->agree({}).ok());
+            const Expected<void> all = group->agree(r == 0 ? Expected<void>{} : Error{"no memory"});
+            if (!all.ok()) errors[static_cast<std::size_t>(r)] = all.error().message;
+            shared[static_cast<std::size_t>(r)] = group->fromFirst(std::string(r == 0 ? "plan" : "")).value();
+            EXPECT_EQ(group->fromFirst(Error{"none"}).error().message, "none");
+            group->leave();
+        });
+    processes.clear();
+    EXPECT_EQ(errors, std::vector<std::string>(kSize, "rank 1: no memory"));
+    EXPECT_EQ(shared, std::vector<std::string>(kSize, "plan"));
+}
+
+} // namespace
+} // namespace stagecraft::runtime

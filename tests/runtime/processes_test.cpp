@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs in several processes, which are threads here: sessions that share nothing but messages. What MPI adds is tested by the command
+// line's tests under mpirun.
+#include "engine/schedule/milestones.h"
+#include "engine/transport/process_group.h"
+#include "tests/runtime/local_ports.h"
+#include "tests/runtime/run_plan.h"
+#include "traces/analysis/rank_clocks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <thread>
+
+namespace stagecraft::runtime {
+namespace {
+
+using namespace engine;
+using traces::ActionKind;
+using traces::Lane;
+using traces::LaneKind;
+using traces::MemoryClass;
+using traces::Rank;
+
+Plan littleTransformer(const std::string& schedule, int ranks, int chunks)
+{
+    Plan plan;
+    plan.name = "little";
+    plan.model.layers = {Embedding{50, 16, 32}, TransformerBlock{32, 2, 64}, TransformerBlock{32, 2, 64}, Head{32, 50}};
+    plan.model.loss = Loss::CrossEntropy;
+    plan.model.microbatchRows = 2;
+    plan.pipeline = {.schedule = schedule, .ranks = ranks, .chunks = chunks, .microbatches = 4, .customSchedule = {}};
+    plan.costs.source = CostSource::Model;
+    plan.run.mode = RunMode::Processes;
+    plan.run.steps = 3;
+    plan.run.check = CheckMode::All;
+    return plan;
+}
+
+// A clock of another host: it shows another time.
+class OtherClock final : public Clock {
+public:
+    explicit OtherClock(TimeNs ahead) : ahead_(ahead) {}
+    [[nodiscard]] TimeNs now() const noexcept override { return monotonicClock().now() + ahead_; }
+
+private:
+    TimeNs ahead_;
+};
+
+struct TeamOptions {
+    std::map<int, InjectedFault> faults = {}; // by rank
+    std::map<int, TimeNs> ahead = {};         // by rank: on a host of its own, whose clock is so much ahead
+    std::function<void(Session&, Outcome&)> lead = followToEnd; // what rank 0 does once it has started
+};
+
+struct TeamOutcome {
+    std::vector<Outcome> ranks;
+    std::vector<std::string> refusals;
+};
+
+TeamOutcome runTeam(const Plan& plan, const TeamOptions& options = {}, int size = 0)
+{
+    if (size == 0) size = plan.pipeline.ranks;
+    TeamOutcome team{std::vector<Outcome>(static_cast<std::size_t>(size)), std::vector<std::string>(static_cast<std::size_t>(size))};
+    LocalNet net(size);
+    std::vector<std::jthread> processes;
+    for (int r = 0; r < size; ++r)
+        processes.emplace_back([&, r] {
+            const auto index = static_cast<std::size_t>(r);
+            const auto ahead = options.ahead.find(r);
+            const bool elsewhere = ahead != options.ahead.end();
+            const OtherClock clock(elsewhere ? ahead->second : 0);
+            const std::string host = elsewhere ? "host" + std::to_string(r) : "here";
+            const auto group = ProcessGroup::join(net.port(r), {.host = host, .clock = host}, size).value();
+            LocalSessionOptions session{.clock = &clock, .group = group.get()};
+            if (const auto fault = options.faults.find(r); fault != options.faults.end()) session.fault = fault->second;
+            {
+                const std::unique_ptr<Session> run = makeLocalSession(session);
+                const Expected<void> started = run->start(plan);
+                if (!started.ok()) team.refusals[index] = started.error().message;
+                else if (r == 0) options.lead(*run, team.ranks[index]);
+                else followToEnd(*run, team.ranks[index]);
+            }
+            group->leave();
+        });
+    processes.clear();
+    return team;
+}
+
+std::vector<double> lossesInThreads(Plan plan)
+{
+    plan.run.mode = RunMode::Threads;
+    return runPlan(plan).result->loss;
+}
+
+void expectWhole(const traces::Trace& trace, const Plan& plan)
+{
+    const Schedule schedule = scheduleOf(plan).value();
+    std::map<int, std::multiset<std::string>> expected, ran;
+    for (int r = 0; r < schedule.ranks; ++r)
+        for (const traces::Action& action : schedule.order[static_cast<std::size_t>(r)])
+            forEachWork(action, [&](const traces::Work& work) {
+                if (work.kind == ActionKind::Optimizer) return;
+                for (int step = 0; step < plan.run.steps; ++step) expected[r].insert(toText(traces::Action{work, {}}));
+            });
+    std::size_t handOffs = 0;
+    for (const Lane& lane : trace.lanes())
+        for (std::size_t i = 0; i < lane.size(); ++i) {
+            if (lane.info().kind == LaneKind::Transfer) ++handOffs;
+            if (lane.info().kind == LaneKind::Compute && lane.action(i).kind() != ActionKind::Optimizer)
+                ran[lane.info().rank.value].insert(toText(lane.action(i)));
+        }
+    EXPECT_EQ(ran, expected);
+    EXPECT_GT(handOffs, 0U);
+    std::size_t crossing = 0;
+    for (std::size_t l = 0; l < trace.laneCount(); ++l)
+        for (const traces::Edge& edge : trace.edgesOfLane(traces::LaneId{l})) {
+            EXPECT_GE(edge.ready, trace.slice(edge.from).end);
+            EXPECT_GE(trace.slice(edge.to).begin, edge.ready);
+            if (trace.lane(edge.from.lane).info().rank != trace.lane(edge.to.lane).info().rank) ++crossing;
+        }
+    EXPECT_EQ(crossing, handOffs); // each has its edge
+    EXPECT_EQ(trace.steps().size(), static_cast<std::size_t>(plan.run.steps));
+}
+
+struct FamilyCase {
+    std::string name;
+    int ranks, chunks, microbatches;
+};
+
+std::vector<FamilyCase> everyFamily()
+{
+    std::vector<FamilyCase> cases;
+    for (const ScheduleFamily& family : scheduleFamilies()) {
+        if (family.name == "bpipe") continue; // with more ranks it moves activations away
+        const bool two = family.name == "dualpipe" || family.name == "chimera";
+        FamilyCase each{family.name, two ? 4 : 2, family.minChunks, two ? 8 : 5};
+        while (!checkRequest({.name = each.name, .ranks = each.ranks, .chunks = each.chunks, .microbatches = each.microbatches}).ok())
+            ++each.microbatches;
+        cases.push_back(each);
+    }
+    return cases;
+}
+
+class EveryFamilyInProcesses : public testing::TestWithParam<FamilyCase> {};
+
+TEST_P(EveryFamilyInProcesses, TrainsAsItDoesInThreads)
+{
+    const auto& [name, ranks, chunks, microbatches] = GetParam();
+    Plan plan = littleTransformer(name, ranks, chunks);
+    plan.pipeline.microbatches = microbatches;
+    const TeamOutcome team = runTeam(plan);
+    const Outcome& first = team.ranks.front();
+    ASSERT_TRUE(first.result) << (first.failure ? first.failure->text : team.refusals.front());
+    EXPECT_EQ(first.result->mode, "processes");
+    EXPECT_EQ(first.result->gradientCheck, GradientCheck::Bitwise) << "largest difference " << first.result->gradientMaxAbsDiff;
+    EXPECT_EQ(first.result->loss, lossesInThreads(plan));
+    EXPECT_EQ(first.result->outputs.front(), outputShape(plan.model, plan.model.microbatchRows * plan.pipeline.microbatches));
+    EXPECT_EQ(first.trace.info.label, traces::TraceLabel::Measured);
+    EXPECT_THAT(first.trace.notes(), testing::IsEmpty());
+    expectWhole(first.trace, plan);
+    for (std::size_t r = 1; r < team.ranks.size(); ++r) {
+        EXPECT_EQ(team.ranks[r].last, SessionState::Finished);
+        EXPECT_FALSE(team.ranks[r].result);
+        EXPECT_EQ(team.ranks[r].trace.steps().size(), 3U); // its part
+    }
+    for (const traces::MemorySeries& series : first.trace.memory())
+        if (series.memory == MemoryClass::Activations || series.memory == MemoryClass::Gradients || series.memory == MemoryClass::Buffers) {
+            EXPECT_EQ(series.value.back(), 0) << "rank " << series.rank.value << " " << traces::memoryClassText(series.memory);
+        }
+}
+
+INSTANTIATE_TEST_SUITE_P(Runtime, EveryFamilyInProcesses, testing::ValuesIn(everyFamily()), [](const auto& each) {
+    std::string name = each.param.name;
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+});
+
+TEST(Processes, TakeSlicesAndRecomputations)
+{
+    Plan plan = littleTransformer("seq1f1b", 2, 1);
+    plan.pipeline.slices = 3;
+    plan.pipeline.recompute = Recompute::Full;
+    const TeamOutcome team = runTeam(plan);
+    ASSERT_TRUE(team.ranks[0].result);
+    EXPECT_EQ(team.ranks[0].result->gradientCheck, GradientCheck::Tolerance);
+    EXPECT_EQ(team.ranks[0].result->loss, lossesInThreads(plan));
+}
+
+TEST(Processes, ClipByTheNormOfAllRanksTogetherAndSumTiedTables)
+{
+    Plan plan = littleTransformer("1f1b", 2, 1);
+    plan.run.clipNorm = 0.05;
+    plan.model.tiedEmbeddings = true;
+    const TeamOutcome team = runTeam(plan);
+    ASSERT_TRUE(team.ranks[0].result) << (team.ranks[0].failure ? team.ranks[0].failure->text : team.refusals[0]);
+    EXPECT_EQ(team.ranks[0].result->gradientCheck, GradientCheck::Bitwise);
+    EXPECT_EQ(team.ranks[0].result->loss, lossesInThreads(plan));
+}
+
+TEST(Processes, LetTheFailureOfOneEndAllByItsName)
+{
+    const Plan plan = littleTransformer("1f1b", 3, 1);
+    const InjectedFault fault{.kind = InjectedFault::Kind::Exception, .action = ActionKind::Backward, .stage = traces::Stage{1},
+                              .microbatch = traces::MicroBatch{2}, .step = traces::Step{1}};
+    const TeamOutcome team = runTeam(plan, {.faults = {{1, fault}}});
+    for (const Outcome& each : team.ranks) {
+        EXPECT_EQ(each.last, SessionState::Failed);
+        ASSERT_TRUE(each.failure);
+        EXPECT_EQ(each.failure->rank, 1);
+        EXPECT_THAT(each.failure->text, testing::HasSubstr("1B2 failed in step 1 on rank 1"));
+    }
+    const traces::Trace& trace = team.ranks[0].trace; // what ran until then, of all ranks
+    EXPECT_EQ(trace.steps().size(), 1U);
+    for (int r = 0; r < 3; ++r) EXPECT_GT(trace.lane(*trace.findLane(Rank{r}, LaneKind::Compute)).size(), 0U);
+}
+
+TEST(Processes, EndWhereOneCannotBuildItsStagesOrHasNoThread)
+{
+    const Plan plan = littleTransformer("1f1b", 2, 1);
+    const InjectedFault noThread{.kind = InjectedFault::Kind::NoThread, .stage = traces::Stage{1}};
+    const TeamOutcome team = runTeam(plan, {.faults = {{1, noThread}}});
+    for (const Outcome& each : team.ranks) {
+        ASSERT_TRUE(each.failure);
+        EXPECT_EQ(each.failure->rank.value_or(1), 1);
+        EXPECT_THAT(each.failure->text, testing::HasSubstr("thread of rank 1 cannot be started"));
+    }
+}
+
+TEST(Processes, FindAWrongGradientOfAnotherProcess)
+{
+    const Plan plan = littleTransformer("1f1b", 2, 1);
+    const InjectedFault wrong{.kind = InjectedFault::Kind::WrongGradient, .action = ActionKind::Backward, .stage = traces::Stage{1},
+                              .microbatch = traces::MicroBatch{0}, .step = traces::Step{1}};
+    const TeamOutcome team = runTeam(plan, {.faults = {{1, wrong}}});
+    ASSERT_TRUE(team.ranks[0].result);
+    EXPECT_EQ(team.ranks[0].result->gradientCheck, GradientCheck::Failed);
+    EXPECT_EQ(team.ranks[0].failure->stage, 1);
+    EXPECT_EQ(team.ranks[1].last, SessionState::Failed);
+}
+
+bool heard(const Outcome& outcome, SessionState state)
+{
+    return std::find(outcome.states.begin(), outcome.states.end(), state) != outcome.states.end();
+}
+
+TEST(Processes, PauseGoOnAndStopTogether)
+{
+    Plan plan = littleTransformer("1f1b", 2, 1);
+    plan.run.steps = 100'000;
+    plan.run.check = CheckMode::Off;
+    const TeamOutcome team = runTeam(plan, {.lead = [](Session& session, Outcome& outcome) {
+                                         follow(session, outcome, [&] { return outcome.trace.steps().size() > 2; });
+                                         session.pause();
+                                         follow(session, outcome, [&] { return heard(outcome, SessionState::Paused); });
+                                         const std::size_t steps = outcome.trace.steps().size();
+                                         session.resume();
+                                         follow(session, outcome, [&] { return outcome.trace.steps().size() > steps + 2; });
+                                         session.stop();
+                                         followToEnd(session, outcome);
+                                     }});
+    for (const Outcome& each : team.ranks) EXPECT_EQ(each.last, SessionState::Stopped);
+    EXPECT_EQ(team.ranks[0].trace.pauses().size(), 1U);
+    EXPECT_GT(team.ranks[0].trace.pauses().front().length(), 0);
+    EXPECT_EQ(team.ranks[1].trace.pauses().size(), 1U);
+    EXPECT_TRUE(team.ranks[0].result); // of what ran
+}
+
+// Another host's clock: half a minute ahead. What is left of it in the merged trace is less than what the readings say.
+TEST(Processes, BringTheClocksOfOtherHostsTogether)
+{
+    constexpr TimeNs kAhead = 30'000'000'000;
+    const Plan plan = littleTransformer("1f1b", 2, 1);
+    const TeamOutcome team = runTeam(plan, {.ahead = {{1, kAhead}}});
+    ASSERT_TRUE(team.ranks[0].result) << (team.ranks[0].failure ? team.ranks[0].failure->text : "");
+    const traces::Trace& trace = team.ranks[0].trace;
+    const std::vector<traces::ClockSummary> clocks = traces::clockSummaries(trace);
+    ASSERT_EQ(clocks.size(), 2U);
+    EXPECT_TRUE(clocks[0].shared);
+    EXPECT_FALSE(clocks[1].shared);
+    EXPECT_EQ(clocks[1].host, "host1");
+    EXPECT_TRUE(clocks[1].driftPpm); // at the start and at the end
+    for (const traces::ClockReading& reading : trace.clockReadings())
+        if (reading.rank == Rank{1}) {
+            EXPECT_LE(std::abs(reading.offset + kAhead), reading.error);
+        }
+    EXPECT_LT(trace.extent().length(), kAhead);
+    EXPECT_LT(team.ranks[0].result->stepNs, kAhead);
+}
+
+TEST(Processes, SayWhichCommandStartsThem)
+{
+    const Plan plan = littleTransformer("1f1b", 3, 1);
+    const auto alone = makeLocalSession()->start(plan);
+    ASSERT_FALSE(alone.ok());
+    EXPECT_THAT(alone.error().message, testing::HasSubstr("mpirun -np 3 stagecraft-cli run PLAN --mode processes"));
+    const TeamOutcome team = runTeam(plan, {}, 2);
+    EXPECT_THAT(team.refusals[0], testing::AllOf(testing::HasSubstr("3 ranks"), testing::HasSubstr("2 processes"), testing::HasSubstr("mpirun -np 3")));
+    EXPECT_EQ(team.refusals[1], team.refusals[0]);
+}
+
+} // namespace
+} // namespace stagecraft::runtime

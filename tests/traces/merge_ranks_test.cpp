@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/traces/staircase.h"
+#include "traces/analysis/figures.h"
+#include "traces/analysis/merge_ranks.h"
+#include "traces/analysis/rank_clocks.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace stagecraft::traces {
+namespace {
+
+constexpr TimeNs kLatency = 300;
+constexpr TimeNs kOrigin = 1'000'000;
+
+// What rank `rank` of a run would have written by itself, on a clock that is `offset` before the trace's and drifts by one nanosecond in
+// `drift`: nothing of the others, but a send of no length for what it gave and a receive for what it got.
+Trace partOf(const Trace& whole, Rank rank, TimeNs offset, TimeNs drift = 0)
+{
+    const auto own = [&](TimeNs t) { return t - offset - (drift == 0 ? 0 : (t - kOrigin) / drift); };
+    Trace part;
+    part.info = whole.info;
+    part.info.host = "host " + std::to_string(rank.value);
+    const LaneId compute = part.addLane({.rank = rank, .kind = LaneKind::Compute, .name = "rank " + std::to_string(rank.value)});
+    const LaneId sendLane = part.addLane({.rank = rank, .kind = LaneKind::Transfer, .name = "sends"});
+    const LaneId receiveLane = part.addLane({.rank = rank, .kind = LaneKind::Transfer, .depth = 1, .name = "receives"});
+    const LaneId lane = *whole.findLane(rank, LaneKind::Compute);
+    for (std::uint32_t i = 0; i < whole.lane(lane).size(); ++i) {
+        Slice slice = whole.lane(lane).slice(i);
+        slice.begin = own(slice.begin);
+        slice.end = own(slice.end);
+        const SliceRef consumer = part.append(compute, slice);
+        const bool forward = slice.action.kind() == ActionKind::Forward;
+        for (const Edge& edge : whole.edgesInto({lane, i})) {
+            if (edge.from.lane == lane) {
+                part.addEdge({edge.kind, {compute, edge.from.index}, consumer, own(edge.ready)});
+                continue;
+            }
+            const Action receive = makeAction(forward ? ActionKind::RecvForward : ActionKind::RecvBackward, slice.action.stage(), slice.action.microbatch());
+            const TimeNs ready = own(edge.ready);
+            const SliceRef from = part.append(receiveLane, {.begin = ready, .end = ready, .action = receive, .step = slice.step});
+            part.addEdge({EdgeKind::Data, from, consumer, ready});
+        }
+        for (const Edge& edge : whole.edgesFrom({lane, i})) {
+            if (edge.to.lane == lane) continue;
+            const Action send = makeAction(forward ? ActionKind::SendForward : ActionKind::SendBackward, slice.action.stage(), slice.action.microbatch());
+            part.append(sendLane, {.begin = slice.end, .end = slice.end, .action = send, .step = slice.step});
+        }
+    }
+    for (const StepSpan& step : whole.steps()) part.addStep({step.step, {own(step.span.begin), own(step.span.end)}, rank == Rank{0} ? step.loss : std::nullopt});
+    part.addMemory(rank, MemoryClass::Weights, own(kOrigin), 4096);
+    const TimeNs end = whole.extent().end;
+    for (const TimeNs t : {kOrigin, end})
+        part.addClockReading({.rank = rank, .host = part.info.host, .at = own(t), .offset = t - own(t), .error = rank == Rank{0} ? 0 : 400});
+    return part;
+}
+
+Trace run()
+{
+    Trace trace = test::staircase({"0F0 0F1 .   .   0B0 .   0B1", ".   1F0 1B0 1F1 1B1"}, {.latency = kLatency, .origin = kOrigin});
+    trace.info.label = TraceLabel::Measured;
+    trace.info.clock = ClockKind::Monotonic;
+    trace.addStep({Step{0}, {kOrigin, kOrigin + 7000}, 2.5});
+    return trace;
+}
+
+std::multiset<std::tuple<std::int32_t, std::string, TimeNs, TimeNs>> computingOf(const Trace& trace)
+{
+    std::multiset<std::tuple<std::int32_t, std::string, TimeNs, TimeNs>> all;
+    for (const Lane& lane : trace.lanes())
+        for (std::size_t i = 0; lane.info().kind == LaneKind::Compute && i < lane.size(); ++i)
+            all.emplace(lane.info().rank.value, toText(lane.slice(i).action), lane.begin(i), lane.end(i));
+    return all;
+}
+
+std::multiset<std::tuple<std::string, std::string, TimeNs>> edgesOf(const Trace& trace)
+{
+    std::multiset<std::tuple<std::string, std::string, TimeNs>> all;
+    for (std::size_t l = 0; l < trace.laneCount(); ++l)
+        for (const Edge& edge : trace.edgesOfLane(LaneId{l})) all.emplace(trace.sliceName(edge.from), trace.sliceName(edge.to), edge.ready);
+    return all;
+}
+
+TEST(MergeRanks, BringsPartsOnOtherClocksBackToTheRunThatTheyAreOf)
+{
+    const Trace whole = run();
+    const std::vector<Trace> parts{partOf(whole, Rank{1}, 123'456'789), partOf(whole, Rank{0}, 0)}; // in any order
+    const Expected<Trace> merged = mergeRanks(parts);
+    ASSERT_TRUE(merged.ok()) << merged.error().message;
+    EXPECT_EQ(computingOf(merged.value()), computingOf(whole));
+    EXPECT_EQ(edgesOf(merged.value()), edgesOf(whole));
+    EXPECT_EQ(merged.value().steps(), whole.steps());
+    EXPECT_EQ(merged.value().info.host, "host 0");
+    EXPECT_EQ(merged.value().memorySeries(Rank{1}, MemoryClass::Weights)->time.front(), kOrigin);
+    EXPECT_TRUE(merged.value().notes().empty());
+    const StepFigures expected = stepFigures(whole, Step{0}).value();
+    const StepFigures figures = stepFigures(merged.value(), Step{0}).value();
+    EXPECT_EQ(figures.makespan, expected.makespan);
+    EXPECT_EQ(figures.ranks[1].idleByCause, expected.ranks[1].idleByCause);
+}
+
+TEST(MergeRanks, MakesOneHandOffOfASendAndItsReceive)
+{
+    const Trace whole = run();
+    const Trace merged = mergeRanks({partOf(whole, Rank{0}, 0), partOf(whole, Rank{1}, -5'000'000)}).value();
+    const Lane& sends = merged.lane(*merged.findLane(Rank{0}, LaneKind::Transfer));
+    ASSERT_EQ(sends.size(), 2U);
+    EXPECT_EQ(toText(sends.slice(0).action), "0SEND_F0");
+    EXPECT_EQ(sends.begin(0), kOrigin + 1000);
+    EXPECT_EQ(sends.end(0), kOrigin + 1000 + kLatency);
+    EXPECT_FALSE(merged.findLane(Rank{1}, LaneKind::Transfer, 1)); // receives are part of the hand-off
+}
+
+// One nanosecond in a thousand is 1000 ppm, far more than any crystal: the two readings take it out to the rounding of a nanosecond.
+TEST(MergeRanks, TakesOutADriftBetweenTwoReadings)
+{
+    const Trace whole = run();
+    const Trace merged = mergeRanks({partOf(whole, Rank{0}, 0), partOf(whole, Rank{1}, 77'000, 1000)}).value();
+    const Lane& lane = merged.lane(*merged.findLane(Rank{1}, LaneKind::Compute));
+    const Lane& expected = whole.lane(*whole.findLane(Rank{1}, LaneKind::Compute));
+    for (std::size_t i = 0; i < lane.size(); ++i) EXPECT_NEAR(static_cast<double>(lane.begin(i)), static_cast<double>(expected.begin(i)), 1.0);
+    const std::vector<ClockSummary> clocks = clockSummaries(merged);
+    ASSERT_EQ(clocks.size(), 2U);
+    EXPECT_TRUE(clocks[0].shared);
+    EXPECT_FALSE(clocks[1].shared);
+    EXPECT_NEAR(clocks[1].driftPpm.value(), 1000, 2);
+    EXPECT_EQ(clocks[1].error, 400);
+}
+
+TEST(MergeRanks, SaysWhoseHandOffsTheClocksPutBeforeTheirSend)
+{
+    const Trace whole = run();
+    const Trace merged = mergeRanks({partOf(whole, Rank{0}, 0), [&] {
+                                         Trace wrong = partOf(whole, Rank{1}, 2000);
+                                         Trace shifted = wrong.slicesOnly();
+                                         for (std::size_t l = 0; l < wrong.laneCount(); ++l)
+                                             for (const Edge& edge : wrong.edgesOfLane(LaneId{l})) shifted.addEdge(edge);
+                                         shifted.addClockReading({.rank = Rank{1}, .host = "", .at = 0, .offset = 1000, .error = 100});
+                                         return shifted;
+                                     }()})
+                             .value();
+    ASSERT_EQ(merged.notes().size(), 1U);
+    EXPECT_NE(merged.notes().front().find("before they were sent"), std::string::npos);
+}
+
+TEST(MergeRanks, KeepsWhatIsThereOfARunThatLostARank)
+{
+    const Trace whole = run();
+    Trace part = partOf(whole, Rank{0}, 0);
+    const Trace merged = mergeRanks({part}).value();
+    EXPECT_EQ(merged.notes(), std::vector<std::string>{"the part of rank 1 is missing"});
+    EXPECT_EQ(computingOf(merged).size(), 4U);
+
+    Trace broken = partOf(whole, Rank{1}, 0);
+    Trace withoutStep = broken.slicesOnly();
+    EXPECT_TRUE(mergeRanks({part, withoutStep}).value().steps().empty()); // the step was not over everywhere
+}
+
+TEST(MergeRanks, RefusesWhatIsNotOfOneRun)
+{
+    const Trace whole = run();
+    const Trace zero = partOf(whole, Rank{0}, 0);
+    Trace other = partOf(whole, Rank{1}, 0);
+    other.info.planJson = "{}";
+    EXPECT_NE(mergeRanks({zero, other}).error().message.find("different runs"), std::string::npos);
+    EXPECT_NE(mergeRanks({zero, zero}).error().message.find("two parts are of rank 0"), std::string::npos);
+    EXPECT_NE(mergeRanks({zero, whole}).error().message.find("whole"), std::string::npos);
+    EXPECT_FALSE(mergeRanks({}).ok());
+    EXPECT_TRUE(isRankPart(zero));
+    EXPECT_FALSE(isRankPart(whole));
+}
+
+TEST(RankClocks, StayBeforeTheFirstReadingAndAfterTheLast)
+{
+    const auto reading = [](TimeNs at, TimeNs offset) { return ClockReading{.rank = Rank{1}, .host = "b", .at = at, .offset = offset, .error = 10}; };
+    const RankClock clock({reading(2000, 110), reading(1000, 100)});
+    EXPECT_EQ(clock.onTrace(0), 100);
+    EXPECT_EQ(clock.onTrace(1000), 1100);
+    EXPECT_EQ(clock.onTrace(1500), 1605);
+    EXPECT_EQ(clock.onTrace(3000), 3110);
+    EXPECT_EQ(RankClock({}).onTrace(7), 7);
+    // beyond what a double holds
+    const TimeNs late = (TimeNs{1} << 60) + 1;
+    EXPECT_EQ(RankClock({reading(0, -5)}).onTrace(late), late - 5);
+}
+
+TEST(RankClocks, SayWhatAPersonWantsToKnow)
+{
+    EXPECT_EQ(toText(ClockSummary{.rank = Rank{1}, .host = "b", .offset = -1'500'000, .error = 410, .driftPpm = 0.25}),
+              "rank 1 on b: -1.5 ms ± 410 ns, drift 0.25 ppm");
+    EXPECT_EQ(toText(ClockSummary{.rank = Rank{0}, .host = "", .driftPpm = {}, .shared = true}), "rank 0: the trace's own clock");
+}
+
+} // namespace
+} // namespace stagecraft::traces

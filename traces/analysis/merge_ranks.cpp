@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/analysis/merge_ranks.h"
+
+#include "traces/analysis/rank_clocks.h"
+#include "traces/base/text.h"
+#include "traces/base/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace stagecraft::traces {
+
+namespace {
+
+bool receives(ActionKind kind) { return kind == ActionKind::RecvForward || kind == ActionKind::RecvBackward; }
+bool sends(ActionKind kind) { return kind == ActionKind::SendForward || kind == ActionKind::SendBackward; }
+
+// What travels, named by who made it.
+struct Parcel {
+    Step step{};
+    bool forward = true;
+    Flow flow = Flow::Single;
+    Stage maker{};
+    MicroBatch microbatch{};
+    auto operator<=>(const Parcel&) const = default;
+};
+
+Parcel parcelOf(const Slice& slice)
+{
+    const Work& work = slice.action.work;
+    const bool forward = work.kind == ActionKind::SendForward || work.kind == ActionKind::RecvForward || work.kind == ActionKind::Forward;
+    Stage maker = work.stage;
+    if (receives(work.kind)) maker = Stage{work.stage.value + (forward ? -1 : 1)};
+    return {slice.step, forward, work.flow, maker, work.microbatch};
+}
+
+std::set<Rank> ranksOf(const Trace& trace)
+{
+    std::set<Rank> ranks;
+    for (const Lane& lane : trace.lanes()) ranks.insert(lane.info().rank);
+    return ranks;
+}
+
+class Merger {
+public:
+    explicit Merger(const std::vector<Trace>& parts)
+    {
+        for (const Trace& part : parts) parts_.push_back({&part, *ranksOf(part).begin(), RankClock(part.clockReadings()), {}});
+        std::sort(parts_.begin(), parts_.end(), [](const Part& a, const Part& b) { return a.rank < b.rank; });
+    }
+
+    Trace run()
+    {
+        whole_.info = parts_.front().trace->info;
+        for (Part& part : parts_) {
+            findTransfers(part);
+            copyLanes(part);
+        }
+        layTransfers();
+        giveEdges();
+        copyMemory();
+        joinSteps();
+        joinPauses();
+        joinNotes();
+        return std::move(whole_);
+    }
+
+private:
+    struct Part {
+        const Trace* trace; // not owned
+        Rank rank{};
+        RankClock clock;
+        std::map<LaneId, LaneId> lanes; // in the whole; transfers have none
+    };
+    struct Sent {
+        Rank rank{};
+        Slice slice;
+    };
+    struct Received {
+        SliceRef consumer{}; // in the whole
+        TimeNs at = 0;
+    };
+
+    static Slice onTrace(const Part& part, Slice slice)
+    {
+        slice.begin = part.clock.onTrace(slice.begin);
+        slice.end = part.clock.onTrace(slice.end);
+        return slice;
+    }
+
+    // Sends, and when what they sent was there.
+    void findTransfers(const Part& part)
+    {
+        for (const Lane& lane : part.trace->lanes()) {
+            if (lane.info().kind != LaneKind::Transfer) continue;
+            for (std::size_t i = 0; i < lane.size(); ++i) {
+                const Slice slice = onTrace(part, lane.slice(i));
+                if (sends(slice.action.kind())) sent_.push_back({part.rank, slice});
+                else if (receives(slice.action.kind())) arrived_[parcelOf(slice)] = slice.end;
+            }
+        }
+    }
+
+    void copyLanes(Part& part)
+    {
+        for (std::size_t l = 0; l < part.trace->laneCount(); ++l) {
+            const Lane& lane = part.trace->lane(LaneId{l});
+            if (lane.info().kind == LaneKind::Transfer) continue;
+            const LaneId id = whole_.addLane(lane.info());
+            part.lanes[LaneId{l}] = id;
+            for (std::size_t i = 0; i < lane.size(); ++i) {
+                Slice slice = onTrace(part, lane.slice(i));
+                if (slice.text != TextId{}) slice.text = whole_.intern(part.trace->text(slice.text));
+                const SliceRef ref = whole_.append(id, slice);
+                if (makes(slice.action.kind())) made_[parcelOf(slice)] = ref;
+            }
+        }
+        transferLanes_[part.rank].push_back(
+            whole_.addLane({.rank = part.rank, .kind = LaneKind::Transfer, .name = fmt::format("rank {} sends", part.rank.value)}));
+    }
+
+    static bool makes(ActionKind kind)
+    {
+        return kind == ActionKind::Forward || kind == ActionKind::Backward || kind == ActionKind::InputGrad;
+    }
+
+    // Hand-offs that are under way at the same time go to lanes of their own.
+    void layTransfers()
+    {
+        std::stable_sort(sent_.begin(), sent_.end(), [](const Sent& a, const Sent& b) { return a.slice.begin < b.slice.begin; });
+        for (Sent& each : sent_) {
+            if (const auto arrival = arrived_.find(parcelOf(each.slice)); arrival != arrived_.end()) {
+                if (arrival->second < each.slice.begin) {
+                    ++early_;
+                    earliest_ = std::max(earliest_, each.slice.begin - arrival->second);
+                }
+                each.slice.end = std::max(arrival->second, each.slice.begin);
+            }
+            std::vector<LaneId>& depths = transferLanes_[each.rank];
+            const auto free = std::find_if(depths.begin(), depths.end(), [&](LaneId id) { return whole_.lane(id).canAppend(each.slice); });
+            const LaneId id = free != depths.end() ? *free
+                                                   : depths.emplace_back(whole_.addLane({.rank = each.rank,
+                                                                                         .kind = LaneKind::Transfer,
+                                                                                         .depth = static_cast<std::int32_t>(depths.size()),
+                                                                                         .name = fmt::format("rank {} sends", each.rank.value)}));
+            whole_.append(id, each.slice);
+        }
+    }
+
+    void giveEdges()
+    {
+        std::vector<Edge> edges;
+        for (const Part& part : parts_)
+            for (const auto& [own, id] : part.lanes)
+                for (const Edge& edge : part.trace->edgesOfLane(own)) {
+                    const SliceRef to{id, edge.to.index};
+                    const TimeNs ready = part.clock.onTrace(edge.ready);
+                    const Slice from = part.trace->slice(edge.from);
+                    if (!receives(from.action.kind())) {
+                        edges.push_back({edge.kind, {part.lanes.at(edge.from.lane), edge.from.index}, to, ready});
+                    } else if (const auto maker = made_.find(parcelOf(from)); maker != made_.end()) {
+                        edges.push_back({EdgeKind::Data, maker->second, to, std::max(ready, whole_.slice(maker->second).end)});
+                    }
+                }
+        std::stable_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.to < b.to; });
+        for (const Edge& edge : edges) whole_.addEdge(edge);
+    }
+
+    void copyMemory()
+    {
+        for (const Part& part : parts_)
+            for (const MemorySeries& series : part.trace->memory()) {
+                const std::size_t id = whole_.memoryIndex(series.rank, series.memory);
+                for (std::size_t i = 0; i < series.time.size(); ++i) whole_.addMemory(id, part.clock.onTrace(series.time[i]), series.value[i]);
+            }
+    }
+
+    // From where the first rank begins to where the last one ends.
+    void joinSteps()
+    {
+        struct Joined {
+            StepSpan step;
+            std::size_t parts = 0;
+        };
+        std::map<Step, Joined> joined;
+        for (const Part& part : parts_)
+            for (const StepSpan& own : part.trace->steps()) {
+                const Interval span{part.clock.onTrace(own.span.begin), part.clock.onTrace(own.span.end)};
+                const auto [place, first] = joined.try_emplace(own.step, Joined{{own.step, span, own.loss}, 0});
+                StepSpan& step = place->second.step;
+                if (!first) step.span = {std::min(step.span.begin, span.begin), std::max(step.span.end, span.end)};
+                if (!step.loss) step.loss = own.loss;
+                ++place->second.parts;
+            }
+        for (const auto& [number, each] : joined)
+            if (each.parts == parts_.size()) whole_.addStep(each.step);
+    }
+
+    // Ranks pause one after the other; the run's pause is from the first to the last.
+    void joinPauses()
+    {
+        std::vector<Interval> all;
+        for (const Part& part : parts_)
+            for (const Interval& pause : part.trace->pauses()) all.push_back({part.clock.onTrace(pause.begin), part.clock.onTrace(pause.end)});
+        std::sort(all.begin(), all.end(), [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+        std::vector<Interval> joined;
+        for (const Interval& pause : all) {
+            if (!joined.empty() && pause.begin <= joined.back().end) joined.back().end = std::max(joined.back().end, pause.end);
+            else joined.push_back(pause);
+        }
+        for (const Interval& pause : joined) whole_.addPause(pause);
+    }
+
+    void joinNotes()
+    {
+        std::set<std::string> said;
+        std::set<Rank> missing;
+        for (int r = 0; r < whole_.info.ranks; ++r) missing.insert(Rank{r});
+        for (const Part& part : parts_) {
+            missing.erase(part.rank);
+            for (const std::string& note : part.trace->notes())
+                if (said.insert(note).second) whole_.addNote(note);
+            whole_.addLostEvents(part.trace->lostEvents());
+            for (const ClockReading& reading : part.trace->clockReadings()) whole_.addClockReading(reading);
+        }
+        for (const Rank rank : missing) whole_.addNote(fmt::format("the part of rank {} is missing", rank.value));
+        if (early_ > 0)
+            whole_.addNote(fmt::format("{} came before they were sent, by up to {}: the clocks are not known better; they are shown without length",
+                                       counted(early_, "hand-off"), formatDuration(earliest_)));
+    }
+
+    std::vector<Part> parts_; // by rank
+    Trace whole_;
+    std::map<Parcel, SliceRef> made_;
+    std::map<Parcel, TimeNs> arrived_;
+    std::vector<Sent> sent_;
+    std::map<Rank, std::vector<LaneId>> transferLanes_; // by depth
+    std::int64_t early_ = 0;
+    TimeNs earliest_ = 0;
+};
+
+// Where a part was measured is its own; all else says of which run it is.
+bool sameRun(TraceInfo a, const TraceInfo& b)
+{
+    a.host = b.host;
+    return a == b;
+}
+
+} // namespace
+
+bool isRankPart(const Trace& trace) { return trace.info.ranks > 1 && ranksOf(trace).size() == 1; }
+
+Expected<Trace> mergeRanks(const std::vector<Trace>& parts)
+{
+    if (parts.empty()) return Error{"there is no part to merge"};
+    std::set<Rank> seen;
+    for (const Trace& part : parts) {
+        if (!isRankPart(part))
+            return Error{fmt::format("only the parts of ranks are merged, and a trace of {} is whole", counted(ranksOf(part).size(), "rank"))};
+        if (!sameRun(part.info, parts.front().info)) return Error{"the parts are of different runs: their plans differ"};
+        const Rank rank = *ranksOf(part).begin();
+        if (!seen.insert(rank).second) return Error{fmt::format("two parts are of rank {}", rank.value)};
+    }
+    return Merger(parts).run();
+}
+
+} // namespace stagecraft::traces

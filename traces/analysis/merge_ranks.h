@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One trace from the parts that ranks in processes of their own wrote, each by its own clock. Times move to rank 0's clock; what a
+// rank sent and another one received becomes one hand-off, on the sender's side from the producer's end to the arrival, with its edge
+// from the producer to the consumer. In a part, what came from elsewhere is a RECV of no length when it was there, with an edge to its
+// consumer.
+//
+//   rank 0   F0 |SEND_F0|                    F0 |--SEND_F0--|
+//   rank 1              |RECV_F0| F0   -->                  F0
+//
+//   Expected<Trace> whole = mergeRanks(parts);
+#pragma once
+
+#include "traces/store/trace.h"
+
+#include <vector>
+
+namespace stagecraft::traces {
+
+// Whether the trace holds one rank of a run that has more: what mergeRanks() takes.
+[[nodiscard]] bool isRankPart(const Trace& trace);
+
+// An error where the parts are none, or not of one run. A rank whose part is missing is told in a note; a step that not all parts have
+// finished is left without its span.
+Expected<Trace> mergeRanks(const std::vector<Trace>& parts);
+
+} // namespace stagecraft::traces
