@@ -92,7 +92,7 @@ TEST(Run, TellsWhatAModelOfATextWroteBeforeAndAfter)
     EXPECT_NE(json["sample"]["before"], json["sample"]["after"]);
     const TemporaryFolder folder;
     std::ofstream(folder.file("own.txt")) << std::string(3000, 'a') + std::string(3000, 'b');
-    const Json own = runJsonOf({"run", "gpt-text", "--steps", "2", "--data", "text:" + folder.file("own.txt"), "--json"});
+    const Json own = runJsonOf({"run", "gpt-text", "--steps", "2", "--data", "text:" + folder.file("own.txt").string(), "--json"});
     EXPECT_NEAR(own["token_entropy"].get<double>(), std::log(2.0), 1e-9);
     expectRefusal({"run", "hello", "--data", "text"}, 2, "data.source: a text needs a model that begins with an embedding");
     expectRefusal({"run", "gpt-text", "--data", "web"}, 2, "--data web: not known");

@@ -109,7 +109,8 @@ bool waitForResume(Stream& stream)
             stream.state(SessionState::Stopped);
             return false;
         case engine::CommandKind::Quit: std::exit(0);
-        case engine::CommandKind::Start: break;
+        case engine::CommandKind::Start:
+        case engine::CommandKind::Trouble: break;
         }
     }
     std::exit(0);
