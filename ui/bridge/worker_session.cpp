@@ -72,20 +72,25 @@ void WorkerSession::launch()
     QMetaObject::invokeMethod(process_, [process = process_, command = command_] { process->launch(command); });
 }
 
-void WorkerSession::send(engine::CommandKind kind)
+void WorkerSession::send(const engine::SessionCommand& command)
 {
-    const QByteArray line = QByteArray::fromStdString(engine::writeCommand({.kind = kind, .plan = {}}));
+    const QByteArray line = QByteArray::fromStdString(engine::writeCommand(command));
     QMetaObject::invokeMethod(process_, [process = process_, line] { process->send(line); });
 }
 
 void WorkerSession::pause()
 {
-    if (active()) send(engine::CommandKind::Pause);
+    if (active()) send({.kind = engine::CommandKind::Pause, .plan = {}});
 }
 
 void WorkerSession::resume()
 {
-    if (active()) send(engine::CommandKind::Resume);
+    if (active()) send({.kind = engine::CommandKind::Resume, .plan = {}});
+}
+
+void WorkerSession::trouble(const engine::StageTrouble& trouble)
+{
+    if (active()) send({.kind = engine::CommandKind::Trouble, .plan = {}, .trouble = trouble});
 }
 
 void WorkerSession::stop()
@@ -101,7 +106,7 @@ void WorkerSession::stop()
         return;
     }
     setState(SessionState::Stopping);
-    send(engine::CommandKind::Stop);
+    send({.kind = engine::CommandKind::Stop, .plan = {}});
 }
 
 void WorkerSession::shutDown()

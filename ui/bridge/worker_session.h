@@ -44,6 +44,7 @@ public:
     engine::Expected<void> start(const engine::Plan& plan);
     void pause();
     void resume();
+    void trouble(const engine::StageTrouble& trouble);
     void stop(); // a second stop() while the ranks still drain ends the worker itself
 
     [[nodiscard]] engine::SessionState state() const { return state_; }
@@ -68,7 +69,7 @@ private:
     enum class Worker { None, Running, Ending };
 
     void launch();
-    void send(engine::CommandKind kind);
+    void send(const engine::SessionCommand& command);
     void tick();
     void takeLines();
     void takeRecords();

@@ -3,6 +3,7 @@
 
 #include "ui/lab/form.h"
 #include "ui/lab/quantities.h"
+#include "ui/lab/trouble_box.h"
 
 #include <QComboBox>
 #include <QFormLayout>
@@ -19,7 +20,7 @@ using engine::RunMode;
 RunSection::RunSection(QWidget* parent)
     : LabSection(parent), mode_(newCombo()), device_(newCombo()), steps_(newSpin(1, 1'000'000)), check_(newCombo()),
       optimizer_(newCombo()), learningRate_(new ValueEdit<double>(parsePositive, showNumber)),
-      rateCourse_(newCombo()), warmup_(newSpin(0, 1'000'000)), seed_(new ValueEdit<std::uint64_t>(parseSeed, showSeed)), command_(new QLineEdit)
+      rateCourse_(newCombo()), warmup_(newSpin(0, 1'000'000)), seed_(new ValueEdit<std::uint64_t>(parseSeed, showSeed)), command_(new QLineEdit), trouble_(new TroubleBox)
 {
     mode_->setObjectName("runMode");
     device_->setObjectName("device");
@@ -71,6 +72,7 @@ RunSection::RunSection(QWidget* parent)
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->addLayout(form);
+    layout->addWidget(trouble_);
 
     connect(mode_, &QComboBox::currentIndexChanged, this, [this] {
         choose(tr("run mode"), [this](engine::Plan& plan) { plan.run.mode = static_cast<RunMode>(mode_->currentData().toInt()); });

@@ -12,6 +12,8 @@ class QSpinBox;
 
 namespace stagecraft::ui {
 
+class TroubleBox;
+
 class RunSection : public LabSection {
     Q_OBJECT
 public:
@@ -19,6 +21,7 @@ public:
 
     void setEngineCommand(const QString& prefix); // empty: the program beside this one
     [[nodiscard]] QString engineCommand() const;
+    [[nodiscard]] TroubleBox& trouble() { return *trouble_; }
 
 signals:
     void engineCommandEdited(const QString& prefix);
@@ -37,6 +40,7 @@ private:
     QSpinBox* warmup_;
     ValueEdit<std::uint64_t>* seed_;
     QLineEdit* command_;
+    TroubleBox* trouble_;
 };
 
 } // namespace stagecraft::ui

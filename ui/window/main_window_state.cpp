@@ -4,6 +4,9 @@
 #include "ui/window/main_window.h"
 
 #include "ui/bridge/text.h"
+#include "ui/lab/lab_panel.h"
+#include "ui/lab/run_section.h"
+#include "ui/lab/trouble_box.h"
 #include "ui/plots/memory_plot.h"
 #include "ui/timeline/item_details.h"
 #include "ui/window/figures_panel.h"
@@ -98,6 +101,7 @@ void MainWindow::refreshActions()
     const bool mayPause = run.state() == SessionState::Running || run.state() == SessionState::Paused;
     WindowActions::setAvailable(*actions_->pause, mayPause, tr("Nothing runs that could be paused."));
     WindowActions::setAvailable(*actions_->stop, run.active(), tr("Nothing runs."));
+    lab_->runSection().trouble().setRunning(mayPause);
     const traces::Expected<engine::Plan> tracePlan = bench.tracePlan();
     WindowActions::setAvailable(*actions_->useTracePlan, tracePlan.ok(), tracePlan.ok() ? QString() : toQt(tracePlan.error().message));
     const QString noCosts = bench.whyNoMeasuredCosts();

@@ -7,6 +7,7 @@
 #include "ui/explore/explore_windows.h"
 #include "ui/lab/lab_panel.h"
 #include "ui/lab/run_section.h"
+#include "ui/lab/trouble_box.h"
 #include "ui/plots/loss_plot.h"
 #include "ui/plots/memory_plot.h"
 #include "ui/timeline/item_details.h"
@@ -103,6 +104,7 @@ void MainWindow::connectActions()
         if (!files_->startFromPreset(name)) emit workbench_->document().changed(); // the box goes back to what is
     });
     connect(&lab_->runSection(), &RunSection::engineCommandEdited, this, &MainWindow::setEngineCommand);
+    connect(&lab_->runSection().trouble(), &TroubleBox::asked, this, [this](const engine::StageTrouble& trouble) { workbench_->run().trouble(trouble); });
 }
 
 void MainWindow::connectWorkbench()
@@ -129,6 +131,7 @@ void MainWindow::connectWorkbench()
         stepsSeen_ = 0;
         loss_->setTrace(*workbench_->run().trace());
         timeline_->setFollowing(true);
+        lab_->runSection().trouble().beginRun(workbench_->run().plan());
     });
     connect(&run, &RunController::grew, this, [this] {
         if (workbench_->run().finishedSteps() == stepsSeen_) return;

@@ -28,6 +28,7 @@ public:
     void pause() { session_.pause(); }
     void resume() { session_.resume(); }
     void stop() { session_.stop(); }
+    void trouble(const engine::StageTrouble& trouble) { session_.trouble(trouble); }
 
     [[nodiscard]] engine::SessionState state() const { return session_.state(); }
     [[nodiscard]] bool active() const { return session_.active(); }

@@ -10,6 +10,7 @@
 #include "ui/window/main_window.h"
 #include "ui/window/window_actions.h"
 
+#include <QCheckBox>
 #include <QLabel>
 #include <QPushButton>
 #include <QSettings>
@@ -135,6 +136,43 @@ TEST_F(LiveWindow, TellsThatTheTrainingDiverged)
     if (HasFatalFailure()) return;
     EXPECT_EQ(window->log().problemCount(), 1) << log();
     EXPECT_TRUE(window->log().toPlainText().contains("the training has diverged. Take a lower learning rate")) << log();
+}
+
+// Slow stages and stages that stand still are asked for in the lab, while the run goes on.
+TEST_F(LiveWindow, HoldsAStageOfTheRunThatGoesOn)
+{
+    engine::Plan plan = emulated("hello");
+    plan.run.mode = engine::RunMode::Threads;
+    plan.run.steps = 1'000'000;
+    plan.run.check = engine::CheckMode::Off;
+    bench.document().startFrom(plan);
+    auto* held = window->findChild<QCheckBox*>("troubleHeld");
+    ASSERT_NE(held, nullptr);
+    EXPECT_FALSE(held->isEnabled());
+    window->actions().run->trigger();
+    ASSERT_TRUE(QTest::qWaitFor([&] { return bench.run().finishedSteps() > 2; }, kLongest)) << log();
+    EXPECT_TRUE(held->isEnabled());
+    held->setChecked(true);
+    held->setChecked(false);
+    const auto wasHeld = [&] {
+        const traces::Trace& trace = *bench.run().trace();
+        for (const traces::Lane& lane : trace.lanes())
+            for (std::size_t i = 0; i < lane.size(); ++i)
+                if (lane.text(i) != traces::TextId{} && trace.text(lane.text(i)) == "stage 0 held") return true;
+        return false;
+    };
+    // the engine may have taken both words between two actions: then again
+    while (!wasHeld()) {
+        held->setChecked(true);
+        QTest::qWait(50);
+        held->setChecked(false);
+        const int steps = bench.run().finishedSteps();
+        ASSERT_TRUE(QTest::qWaitFor([&] { return bench.run().finishedSteps() > steps; }, kLongest)) << log();
+    }
+    window->actions().stop->trigger();
+    ASSERT_TRUE(QTest::qWaitFor([&] { return bench.run().state() == SessionState::Stopped; }, kLongest)) << log();
+    EXPECT_FALSE(held->isEnabled());
+    EXPECT_EQ(window->log().problemCount(), 0) << log();
 }
 
 } // namespace
