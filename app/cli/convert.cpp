@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 
 namespace stagecraft::cli {
@@ -28,6 +29,8 @@ int convert(const Options& options)
     if (written == 1) {
         if (auto checked = checkTraceTarget(files.back()); !checked.ok()) return wrongUse(checked.error());
     }
+    if (written == 0 && read > 1 && !std::filesystem::exists(files.back()))
+        return wrongUse(Error{fmt::format("--per-rank {}: with it only what is to be read is given, and there is no {}", options.perRank, files.back())});
     const std::vector<std::string> inputs(files.begin(), files.begin() + static_cast<std::ptrdiff_t>(read));
     const Expected<traces::Trace> trace = loadTraces(inputs);
     if (!trace.ok()) return failed(trace.error());

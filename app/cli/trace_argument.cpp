@@ -38,8 +38,8 @@ Expected<traces::Trace> loadTraces(const std::vector<std::string>& files)
 {
     if (files.size() == 1) {
         Expected<traces::Trace> trace = traces::loadTrace(files.front());
-        if (trace.ok() && traces::isRankPart(trace.value()))
-            trace.value().addNote("this is the part of one rank, by its own clock; give the parts of all ranks to see the run");
+        const bool lacksOthers = trace.ok() && trace.value().info.label == traces::TraceLabel::Measured && traces::isRankPart(trace.value());
+        if (lacksOthers) trace.value().addNote("this is the part of one rank; give the parts of all ranks to see the run");
         return trace;
     }
     std::vector<traces::Trace> parts;

@@ -48,7 +48,7 @@ TEST_P(EveryMode, PrintsTheKeysOfTheContract)
     const Json json = runJsonOf({"run", "hello", "--mode", GetParam(), "--steps", "3", "--trace", trace, "--json"});
     EXPECT_THAT(keysOf(json),
                 ElementsAre("mode", "device", "steps", "step_ns", "predicted_step_ns", "ideal_step_ns", "efficiency", "loss",
-                            "outputs", "gradient_check", "gradient_max_abs_diff", "per_rank", "notes", "throughput", "measured"));
+                            "outputs", "gradient_check", "gradient_max_abs_diff", "per_rank", "notes", "clocks", "throughput", "measured"));
     EXPECT_EQ(json["mode"], GetParam());
     EXPECT_EQ(json["device"], "cpu");
     EXPECT_EQ(json["steps"], 3);
@@ -204,7 +204,7 @@ TEST(Run, NamesTheSchedulesThatItTakesBesideOneThatItDoesNot)
     const Output output = stagecraft({"run", "hello", "--sharding", "zero3"});
     EXPECT_EQ(output.exitCode, 1);
     EXPECT_THAT(output.err, HasSubstr("the live engine cannot execute 0UNSHARD"));
-    EXPECT_THAT(output.err, HasSubstr("ake naive, gpipe, gpipe-lifo, 1f1b, eager-1f1b, interleaved, looped-bfs, zb-h1, zb-h2, zb-auto"));
+    EXPECT_THAT(output.err, HasSubstr("ake naive, gpipe, gpipe-lifo, 1f1b, eager-1f1b, bpipe, interleaved, looped-bfs, zb-h1, zb-h2, zb-auto"));
 }
 
 TEST(Run, TellsWhatAutogradSavesWhereItIsAskedTo)

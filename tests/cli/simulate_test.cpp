@@ -342,7 +342,7 @@ TEST(Simulate, GivesOutTheLayersOfAModelAsAsked)
 {
     const Json said = jsonOf({"simulate", "gpt-small", "--partition", "3, 7", "--json"});
     EXPECT_GT(said["makespan_ns"], jsonOf({"simulate", "gpt-small", "--partition", "5,5", "--json"})["makespan_ns"]);
-    expectRefusal({"simulate", "gpt-small", "--partition", "3,3,4"}, 2, "it has 3 entries, and 2 ranks with 1 chunk make 2 stages");
+    expectRefusal({"simulate", "gpt-small", "--partition", "3,3,4"}, 2, "it has 3 entries, but 2 ranks with 1 chunk make 2 stages");
     expectRefusal({"simulate", "gpt-small", "--partition", "3,3"}, 2, "it gives out 6 layers, the model has 10");
     expectRefusal({"simulate", "gpt-small", "--partition", "10,0"}, 2, "--partition");
 }

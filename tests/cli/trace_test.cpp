@@ -41,7 +41,7 @@ TEST_P(ReadableFormat, KeepsTheFigures)
     Json simulated =
         jsonOf({"simulate", "--latency", "100us", "--schedule", "interleaved", "--chunks", "2", "--trace", file, "--json"});
     const Json analysed = jsonOf({"analyze", file, "--json"});
-    EXPECT_THAT(keysOf(analysed), ElementsAre("steps", "ranks", "events", "clock", "durations"));
+    EXPECT_THAT(keysOf(analysed), ElementsAre("steps", "ranks", "events", "clock", "clocks", "durations"));
     EXPECT_EQ(analysed["ranks"], 4);
     EXPECT_EQ(analysed["clock"], "virtual");
     ASSERT_EQ(analysed["steps"].size(), 1U);
