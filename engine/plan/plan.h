@@ -42,8 +42,6 @@ struct PipelineSpec {
     Slicing slicing = Slicing::Equal;
     Concatenation concatenation = Concatenation::Direct; // for schedules of units
     double offload = 0; // share of the activations that goes to the host for a while
-    // Of PipeDream: all stages use the version of the weights that the first had when the micro-batch entered (arXiv 1806.03377 sec. 3.3).
-    bool verticalSync = false;
 
     // The parts of a micro-batch that actions are of: slices of its sequences, or its halves.
     [[nodiscard]] int parts() const;
