@@ -4,6 +4,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/plan/plan_words.h"
 #include "engine/runtime/rank_work.h"
+#include "tests/runtime/little_plan.h"
 #include "tests/runtime/run_plan.h"
 #include "tests/traces/temporary_folder.h"
 
@@ -26,18 +27,10 @@ using traces::test::TemporaryFolder;
 constexpr int kSteps = 7;
 constexpr int kCut = 3;
 
-Plan littleTransformer(OptimizerKind optimizer = OptimizerKind::AdamW)
+Plan trained(OptimizerKind optimizer = OptimizerKind::AdamW)
 {
-    Plan plan;
-    plan.name = "little";
-    plan.model.layers = {Embedding{50, 16, 32}, TransformerBlock{32, 2, 64}, TransformerBlock{32, 2, 64}, Head{32, 50}};
-    plan.model.loss = Loss::CrossEntropy;
-    plan.model.microbatchRows = 2;
-    plan.pipeline.ranks = 2;
-    plan.pipeline.microbatches = 4;
-    plan.run.mode = RunMode::Emulated;
+    Plan plan = littleTransformer("1f1b", 2, 1, RunMode::Emulated);
     plan.run.steps = kSteps;
-    plan.run.check = CheckMode::All;
     plan.run.optimizer = optimizer;
     plan.run.learningRate = 0.01;
     plan.run.rateCourse = RateCourse::Cosine; // of which a run that goes on must know where it is
@@ -110,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(Checkpoint, EveryOptimizer,
 TEST_P(EveryOptimizer, GoesOnInAnotherShapeToTheBit)
 {
     const TemporaryFolder folder;
-    const Plan plan = littleTransformer(GetParam());
+    const Plan plan = trained(GetParam());
     const End straight = endOf(shaped(plan, "1f1b", 2, 1, RunMode::Emulated), folder.file("straight"));
     ASSERT_EQ(straight.loss.size(), static_cast<std::size_t>(kSteps));
 
@@ -138,7 +131,7 @@ TEST_P(EveryOptimizer, GoesOnInAnotherShapeToTheBit)
 TEST(Checkpoint, ATiedTableIsKeptOnceAndGoesWhereItIsNeeded)
 {
     const TemporaryFolder folder;
-    Plan plan = littleTransformer();
+    Plan plan = trained();
     plan.model.tiedEmbeddings = true;
     plan.run.checkpointEvery = kCut;
     const End straight = endOf(shaped(plan, "1f1b", 4, 1, RunMode::Threads), folder.file("straight"));
@@ -181,7 +174,7 @@ TEST_P(EveryFamilyCut, GoesOnAsItWasToTheBitAndAsAnotherUpToTheOrderOfItsSums)
 {
     const std::string& name = GetParam();
     const TemporaryFolder folder;
-    Plan base = littleTransformer(OptimizerKind::Momentum);
+    Plan base = trained(OptimizerKind::Momentum);
     base.run.check = CheckMode::First;
     const Plan other = shaped(base, "1f1b", 2, 1, RunMode::Threads);
     const int ranks = name == "chimera" ? 4 : 2;
@@ -222,7 +215,7 @@ TEST(Checkpoint, AnAsynchronousRunGoesOnToTheBit)
 {
     for (const char* name : {"pipedream", "pipedream-2bw"}) {
         const TemporaryFolder folder;
-        Plan plan = shaped(littleTransformer(OptimizerKind::Adam), name, 2, 1, RunMode::Emulated);
+        Plan plan = shaped(trained(OptimizerKind::Adam), name, 2, 1, RunMode::Emulated);
         plan.run.checkpointEvery = kCut;
         const End straight = endOf(plan, folder.file("straight"));
         plan.run.mode = RunMode::Threads;
@@ -236,7 +229,7 @@ TEST(Checkpoint, AnAsynchronousRunGoesOnToTheBit)
 TEST(Checkpoint, HoldsEveryParameterByItsPlaceInTheModel)
 {
     const TemporaryFolder folder;
-    const End end = endOf(littleTransformer(), folder.file("runs"));
+    const End end = endOf(trained(), folder.file("runs"));
     const Expected<Checkpoint> checkpoint = openCheckpoint(folder.file("runs"));
     const auto infoOf = [&](const char* name) { return checkpoint.value().weights.tensors().at(name).info; };
     EXPECT_EQ(infoOf("layers.0.tokens"), (TensorInfo{"layers.0.tokens", TensorType::F32, {50, 32}}));
@@ -245,13 +238,13 @@ TEST(Checkpoint, HoldsEveryParameterByItsPlaceInTheModel)
     EXPECT_EQ(end.weights.size(), 2U + 2 * 12 + 4);
     EXPECT_EQ(end.optimizer.size(), 3 * end.weights.size());
     EXPECT_EQ(end.optimizer.at("layers.1.up.weight.step"), std::vector<float>{kSteps});
-    EXPECT_EQ(checkpoint.value().plan.model, littleTransformer().model);
+    EXPECT_EQ(checkpoint.value().plan.model, trained().model);
 }
 
 TEST(Checkpoint, TheFirstStepOfARunThatGoesOnIsCheckedAndNumberedOn)
 {
     const TemporaryFolder folder;
-    Plan plan = littleTransformer();
+    Plan plan = trained();
     plan.run.check = CheckMode::First;
     plan.run.steps = kCut;
     endOf(plan, folder.file("runs"));
@@ -274,7 +267,7 @@ TEST(Checkpoint, TheFirstStepOfARunThatGoesOnIsCheckedAndNumberedOn)
 TEST(Checkpoint, TheSeedIsTheCheckpoints)
 {
     const TemporaryFolder folder;
-    Plan plan = littleTransformer();
+    Plan plan = trained();
     plan.run.checkpointEvery = kCut;
     const End straight = endOf(plan, folder.file("runs"));
     plan.run.checkpointEvery = 0;
@@ -299,7 +292,7 @@ std::string refusalOf(const Plan& plan)
 TEST(Checkpoint, AModelThatDoesNotFitIsToldWithTheTensor)
 {
     const TemporaryFolder folder;
-    Plan plan = littleTransformer();
+    Plan plan = trained();
     plan.run.steps = 1;
     endOf(plan, folder.file("runs"));
     plan.run.steps = 2;
@@ -324,7 +317,7 @@ TEST(Checkpoint, AModelThatDoesNotFitIsToldWithTheTensor)
 TEST(Checkpoint, WhatCannotGoOnIsRefusedWithTheReason)
 {
     const TemporaryFolder folder;
-    Plan plan = littleTransformer();
+    Plan plan = trained();
     plan.run.steps = 2;
     endOf(plan, folder.file("runs"));
     plan.run.resume = folder.file("runs");
@@ -345,7 +338,7 @@ TEST(Checkpoint, WhatCannotGoOnIsRefusedWithTheReason)
 TEST(Checkpoint, OneThatCannotBeWrittenEndsTheRunAndLeavesTheLastGoodOne)
 {
     const TemporaryFolder folder;
-    Plan plan = littleTransformer();
+    Plan plan = trained();
     plan.run.steps = 2;
     const End before = endOf(plan, folder.file("runs"));
     plan.run.resume = folder.file("runs");
@@ -376,7 +369,7 @@ TEST(Checkpoint, OneThatCannotBeWrittenEndsTheRunAndLeavesTheLastGoodOne)
 TEST(Checkpoint, InferenceTakesTheWeightsAndNoMore)
 {
     const TemporaryFolder folder;
-    Plan plan = littleTransformer();
+    Plan plan = trained();
     plan.run.checkpointEvery = kSteps - 1;
     const End straight = endOf(plan, folder.file("runs"));
     plan.pipeline.schedule = "forward-only";

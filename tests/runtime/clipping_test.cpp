@@ -2,6 +2,7 @@
 //
 // What happens to gradients between the last backward and the update: a scaled loss, and the norm of all of them together.
 #include "engine/runtime/clip_norm.h"
+#include "tests/runtime/little_plan.h"
 #include "tests/runtime/run_plan.h"
 
 #include <gmock/gmock.h>
@@ -33,18 +34,8 @@ TEST(ClipFactor, IsPyTorchs)
 
 Plan littlePlan(const std::string& schedule, int ranks, int chunks, RunMode mode)
 {
-    Plan plan;
-    plan.name = "little";
-    plan.model.layers = {Embedding{50, 16, 32}, TransformerBlock{32, 2, 64}, TransformerBlock{32, 2, 64}, Head{32, 50}};
-    plan.model.loss = Loss::CrossEntropy;
-    plan.model.microbatchRows = 2;
-    plan.pipeline.schedule = schedule;
-    plan.pipeline.ranks = ranks;
-    plan.pipeline.chunks = chunks;
-    plan.pipeline.microbatches = 4;
-    plan.run.mode = mode;
+    Plan plan = littleTransformer(schedule, ranks, chunks, mode);
     plan.run.steps = 4;
-    plan.run.check = CheckMode::All;
     plan.run.optimizer = OptimizerKind::Sgd; // which Adam would hide: it divides by the size of the gradients
     plan.run.learningRate = 0.5;
     return plan;

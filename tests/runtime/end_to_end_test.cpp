@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whole runs: every preset with a model and every schedule, in both modes.
+#include "tests/runtime/little_plan.h"
 #include "tests/runtime/run_plan.h"
 
 #include "engine/schedule/lower.h"
@@ -99,12 +100,6 @@ std::vector<std::string> presetsWithModel()
     return names;
 }
 
-std::string caseName(std::string name, RunMode mode)
-{
-    std::replace(name.begin(), name.end(), '-', '_');
-    return name + "_" + std::string(runModeText(mode));
-}
-
 INSTANTIATE_TEST_SUITE_P(Runtime, EveryPreset,
                          testing::Combine(testing::ValuesIn(presetsWithModel()),
                                           testing::Values(RunMode::Threads, RunMode::Emulated)),
@@ -115,22 +110,6 @@ TEST(LocalSession, SaysWhatHelloGivesOut)
     const Outcome outcome = runPlan(shortRun("hello", RunMode::Threads));
     ASSERT_TRUE(outcome.result);
     EXPECT_EQ(outcome.result->outputs, (std::vector<std::vector<std::int64_t>>{{32, 1024}}));
-}
-
-// Small enough for every schedule, with all kinds of layers.
-Plan littleTransformer(const std::string& schedule, int ranks, int chunks, RunMode mode)
-{
-    Plan plan;
-    plan.name = "little";
-    plan.model.layers = {Embedding{50, 16, 32}, TransformerBlock{32, 2, 64}, TransformerBlock{32, 2, 64}, Head{32, 50}};
-    plan.model.loss = Loss::CrossEntropy;
-    plan.model.microbatchRows = 2;
-    plan.pipeline = {.schedule = schedule, .ranks = ranks, .chunks = chunks, .microbatches = 4, .customSchedule = {}};
-    plan.costs.source = CostSource::Model;
-    plan.run.mode = mode;
-    plan.run.steps = 3;
-    plan.run.check = CheckMode::All;
-    return plan;
 }
 
 // The losses of a run follow from seed and model alone: not from schedule, partition, ranks or mode. To the bit.
@@ -158,27 +137,12 @@ TEST(LocalSession, ComputesTheSameLossesWithEveryScheduleAndInBothModes)
 
 // Every family that the engine executes, split backwards, V and wave placements, two directions and pairs among them: with the
 // gradients of the sequential model to the bit, whatever order they are added up in.
-struct FamilyCase {
-    std::string name;
-    int ranks, chunks, microbatches;
-    RunMode mode;
-};
-
 std::vector<FamilyCase> everyFamily()
 {
     std::vector<FamilyCase> cases;
     for (const ScheduleFamily& family : scheduleFamilies()) {
         if (family.name == "bpipe") continue; // with more ranks it moves activations away
-        const bool two = family.name == "dualpipe" || family.name == "chimera";
-        const int ranks = two ? 4 : 2;
-        const int chunks = family.minChunks;
-        const int microbatches = two ? 8 : 5;
-        for (const RunMode mode : {RunMode::Threads, RunMode::Emulated}) {
-            FamilyCase each{family.name, ranks, chunks, microbatches, mode};
-            while (!checkRequest({.name = each.name, .ranks = each.ranks, .chunks = each.chunks, .microbatches = each.microbatches}).ok())
-                ++each.microbatches;
-            cases.push_back(each);
-        }
+        for (const RunMode mode : {RunMode::Threads, RunMode::Emulated}) cases.push_back(familyCase(family, 5, mode));
     }
     return cases;
 }
@@ -187,9 +151,7 @@ class EveryFamily : public testing::TestWithParam<FamilyCase> {};
 
 TEST_P(EveryFamily, TrainsWithTheGradientsOfTheSequentialModel)
 {
-    const auto& [name, ranks, chunks, microbatches, mode] = GetParam();
-    Plan plan = littleTransformer(name, ranks, chunks, mode);
-    plan.pipeline.microbatches = microbatches;
+    const Plan plan = planOf(GetParam());
     const Schedule schedule = scheduleOf(plan).value();
     const Outcome outcome = runPlan(plan);
     ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
@@ -228,9 +190,7 @@ TEST_P(EveryFamily, TrainsWithTheGradientsOfTheSequentialModel)
 
 TEST_P(EveryFamily, TrainsAlikeWhereActivationsAreComputedAgain)
 {
-    const auto& [name, ranks, chunks, microbatches, mode] = GetParam();
-    Plan plan = littleTransformer(name, ranks, chunks, mode);
-    plan.pipeline.microbatches = microbatches;
+    Plan plan = planOf(GetParam());
     const std::vector<double> expected = runPlan(plan).result->loss;
     plan.pipeline.recompute = Recompute::Full;
     const Outcome outcome = runPlan(plan);

@@ -5,6 +5,7 @@
 #include "engine/schedule/milestones.h"
 #include "engine/transport/process_group.h"
 #include "tests/runtime/local_ports.h"
+#include "tests/runtime/little_plan.h"
 #include "tests/runtime/run_plan.h"
 #include "traces/analysis/rank_clocks.h"
 
@@ -26,20 +27,7 @@ using traces::LaneKind;
 using traces::MemoryClass;
 using traces::Rank;
 
-Plan littleTransformer(const std::string& schedule, int ranks, int chunks)
-{
-    Plan plan;
-    plan.name = "little";
-    plan.model.layers = {Embedding{50, 16, 32}, TransformerBlock{32, 2, 64}, TransformerBlock{32, 2, 64}, Head{32, 50}};
-    plan.model.loss = Loss::CrossEntropy;
-    plan.model.microbatchRows = 2;
-    plan.pipeline = {.schedule = schedule, .ranks = ranks, .chunks = chunks, .microbatches = 4, .customSchedule = {}};
-    plan.costs.source = CostSource::Model;
-    plan.run.mode = RunMode::Processes;
-    plan.run.steps = 3;
-    plan.run.check = CheckMode::All;
-    return plan;
-}
+Plan inProcesses(const std::string& schedule, int ranks, int chunks) { return littleTransformer(schedule, ranks, chunks, RunMode::Processes); }
 
 // A clock of another host: it shows another time.
 class OtherClock final : public Clock {
@@ -127,21 +115,12 @@ void expectWhole(const traces::Trace& trace, const Plan& plan)
     EXPECT_EQ(trace.steps().size(), static_cast<std::size_t>(plan.run.steps));
 }
 
-struct FamilyCase {
-    std::string name;
-    int ranks, chunks, microbatches;
-};
-
 std::vector<FamilyCase> everyFamily()
 {
     std::vector<FamilyCase> cases;
     for (const ScheduleFamily& family : scheduleFamilies()) {
         if (family.name == "bpipe") continue; // with more ranks it moves activations away
-        const bool two = family.name == "dualpipe" || family.name == "chimera";
-        FamilyCase each{family.name, two ? 4 : 2, family.minChunks, two ? 8 : 5};
-        while (!checkRequest({.name = each.name, .ranks = each.ranks, .chunks = each.chunks, .microbatches = each.microbatches}).ok())
-            ++each.microbatches;
-        cases.push_back(each);
+        cases.push_back(familyCase(family, 5, RunMode::Processes));
     }
     return cases;
 }
@@ -150,9 +129,7 @@ class EveryFamilyInProcesses : public testing::TestWithParam<FamilyCase> {};
 
 TEST_P(EveryFamilyInProcesses, TrainsAsItDoesInThreads)
 {
-    const auto& [name, ranks, chunks, microbatches] = GetParam();
-    Plan plan = littleTransformer(name, ranks, chunks);
-    plan.pipeline.microbatches = microbatches;
+    const Plan plan = planOf(GetParam());
     const TeamOutcome team = runTeam(plan);
     const Outcome& first = team.ranks.front();
     ASSERT_TRUE(first.result) << (first.failure ? first.failure->text : team.refusals.front());
@@ -182,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(Runtime, EveryFamilyInProcesses, testing::ValuesIn(ever
 
 TEST(Processes, TakeSlicesAndRecomputations)
 {
-    Plan plan = littleTransformer("seq1f1b", 2, 1);
+    Plan plan = inProcesses("seq1f1b", 2, 1);
     plan.pipeline.slices = 3;
     plan.pipeline.recompute = Recompute::Full;
     const TeamOutcome team = runTeam(plan);
@@ -193,7 +170,7 @@ TEST(Processes, TakeSlicesAndRecomputations)
 
 TEST(Processes, ClipByTheNormOfAllRanksTogetherAndSumTiedTables)
 {
-    Plan plan = littleTransformer("1f1b", 2, 1);
+    Plan plan = inProcesses("1f1b", 2, 1);
     plan.run.clipNorm = 0.05;
     plan.model.tiedEmbeddings = true;
     const TeamOutcome team = runTeam(plan);
@@ -204,7 +181,7 @@ TEST(Processes, ClipByTheNormOfAllRanksTogetherAndSumTiedTables)
 
 TEST(Processes, LetTheFailureOfOneEndAllByItsName)
 {
-    const Plan plan = littleTransformer("1f1b", 3, 1);
+    const Plan plan = inProcesses("1f1b", 3, 1);
     const InjectedFault fault{.kind = InjectedFault::Kind::Exception, .action = ActionKind::Backward, .stage = traces::Stage{1},
                               .microbatch = traces::MicroBatch{2}, .step = traces::Step{1}};
     const TeamOutcome team = runTeam(plan, {.faults = {{1, fault}}});
@@ -221,7 +198,7 @@ TEST(Processes, LetTheFailureOfOneEndAllByItsName)
 
 TEST(Processes, EndWhereOneCannotBuildItsStagesOrHasNoThread)
 {
-    const Plan plan = littleTransformer("1f1b", 2, 1);
+    const Plan plan = inProcesses("1f1b", 2, 1);
     const InjectedFault noThread{.kind = InjectedFault::Kind::NoThread, .stage = traces::Stage{1}};
     const TeamOutcome team = runTeam(plan, {.faults = {{1, noThread}}});
     for (const Outcome& each : team.ranks) {
@@ -233,7 +210,7 @@ TEST(Processes, EndWhereOneCannotBuildItsStagesOrHasNoThread)
 
 TEST(Processes, FindAWrongGradientOfAnotherProcess)
 {
-    const Plan plan = littleTransformer("1f1b", 2, 1);
+    const Plan plan = inProcesses("1f1b", 2, 1);
     const InjectedFault wrong{.kind = InjectedFault::Kind::WrongGradient, .action = ActionKind::Backward, .stage = traces::Stage{1},
                               .microbatch = traces::MicroBatch{0}, .step = traces::Step{1}};
     const TeamOutcome team = runTeam(plan, {.faults = {{1, wrong}}});
@@ -250,7 +227,7 @@ bool heard(const Outcome& outcome, SessionState state)
 
 TEST(Processes, PauseGoOnAndStopTogether)
 {
-    Plan plan = littleTransformer("1f1b", 2, 1);
+    Plan plan = inProcesses("1f1b", 2, 1);
     plan.run.steps = 100'000;
     plan.run.check = CheckMode::Off;
     const TeamOutcome team = runTeam(plan, {.lead = [](Session& session, Outcome& outcome) {
@@ -274,7 +251,7 @@ TEST(Processes, PauseGoOnAndStopTogether)
 TEST(Processes, BringTheClocksOfOtherHostsTogether)
 {
     constexpr TimeNs kAhead = 30'000'000'000;
-    const Plan plan = littleTransformer("1f1b", 2, 1);
+    const Plan plan = inProcesses("1f1b", 2, 1);
     const TeamOutcome team = runTeam(plan, {.ahead = {{1, kAhead}}});
     ASSERT_TRUE(team.ranks[0].result) << (team.ranks[0].failure ? team.ranks[0].failure->text : "");
     const traces::Trace& trace = team.ranks[0].trace;
@@ -294,7 +271,7 @@ TEST(Processes, BringTheClocksOfOtherHostsTogether)
 
 TEST(Processes, SayWhichCommandStartsThem)
 {
-    const Plan plan = littleTransformer("1f1b", 3, 1);
+    const Plan plan = inProcesses("1f1b", 3, 1);
     const auto alone = makeLocalSession()->start(plan);
     ASSERT_FALSE(alone.ok());
     EXPECT_THAT(alone.error().message, testing::HasSubstr("mpirun -np 3 stagecraft-cli run PLAN --mode processes"));

@@ -2,6 +2,7 @@
 //
 // Data-parallel replicas live: d pipelines on other rows of the batch, whose gradients are summed in buckets.
 #include "tests/runtime/manual_clock.h"
+#include "tests/runtime/little_plan.h"
 #include "tests/runtime/run_plan.h"
 #include "tests/traces/temporary_folder.h"
 
@@ -34,20 +35,11 @@ using traces::TimeNs;
 
 Plan replicated(const std::string& schedule, int ranks, int chunks, int microbatches, int replicas, RunMode mode)
 {
-    Plan plan;
-    plan.model.layers = {Embedding{50, 16, 32}, TransformerBlock{32, 2, 64}, TransformerBlock{32, 2, 64}, Head{32, 50}};
-    plan.model.loss = Loss::CrossEntropy;
-    plan.model.microbatchRows = 2;
-    plan.pipeline.schedule = schedule;
-    plan.pipeline.ranks = ranks;
-    plan.pipeline.chunks = chunks;
+    Plan plan = littleTransformer(schedule, ranks, chunks, mode);
     plan.pipeline.microbatches = microbatches;
-    plan.costs.source = CostSource::Model;
     plan.machine.replicas = replicas;
     plan.machine.bucketBytes = 16 << 10;
-    plan.run.mode = mode;
     plan.run.steps = 2;
-    plan.run.check = CheckMode::All;
     return plan;
 }
 
@@ -55,12 +47,6 @@ Plan legal(Plan plan)
 {
     while (!checkPlan(plan).ok() && plan.pipeline.microbatches < 32) ++plan.pipeline.microbatches;
     return plan;
-}
-
-std::string caseName(std::string name, RunMode mode)
-{
-    std::replace(name.begin(), name.end(), '-', '_');
-    return name + "_" + std::string(runModeText(mode));
 }
 
 using Case = std::tuple<std::string, RunMode>;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -81,45 +82,46 @@ TEST(RunControl, PausesOnceEveryRankRestsAndMeasuresHowLong)
     EXPECT_GE(ear.pauses[0].length(), 1'000'000);
 }
 
-TEST(RunControl, IsNotPausedWhileOneRankStillExecutes)
+// The pause begins when the last of it has ended: `begin` adds to what the rank does, `end` ends all and says when.
+void expectPausedAfter(const std::function<void(RunControl&)>& begin, const std::function<TimeNs(RunControl&, ManualClock&)>& end)
 {
     ManualClock clock;
     Ear ear;
     RunControl control(1, clock, ear.listener());
     ASSERT_TRUE(control.enter(Rank{0}));
+    begin(control);
     std::jthread controller([&] { control.superviseRanks(); });
     control.pause();
-    clock.advance(500); // the action goes on for so long
-    const TimeNs actionEnd = clock.now();
-    control.rest(Rank{0});
+    const TimeNs lastEnd = end(control, clock);
     ear.waitForStates(1);
     control.resume();
     ASSERT_TRUE(control.enter(Rank{0}));
     control.leave();
     controller.join();
     ASSERT_EQ(ear.pauses.size(), 1U);
-    EXPECT_GT(ear.pauses[0].begin, actionEnd);
+    EXPECT_GT(ear.pauses[0].begin, lastEnd);
+}
+
+TEST(RunControl, IsNotPausedWhileOneRankStillExecutes)
+{
+    expectPausedAfter([](RunControl&) {},
+                      [](RunControl& control, ManualClock& clock) {
+                          clock.advance(500); // the action goes on for so long
+                          const TimeNs actionEnd = clock.now();
+                          control.rest(Rank{0});
+                          return actionEnd;
+                      });
 }
 
 TEST(RunControl, IsNotPausedWhileACopyGoesOnBesideTheRank)
 {
-    ManualClock clock;
-    Ear ear;
-    RunControl control(1, clock, ear.listener());
-    ASSERT_TRUE(control.enter(Rank{0}));
-    control.beginBeside(Rank{0});
-    std::jthread controller([&] { control.superviseRanks(); });
-    control.pause();
-    control.rest(Rank{0});
-    const TimeNs copyEnd = clock.now();
-    control.endBeside(Rank{0});
-    ear.waitForStates(1);
-    control.resume();
-    ASSERT_TRUE(control.enter(Rank{0}));
-    control.leave();
-    controller.join();
-    ASSERT_EQ(ear.pauses.size(), 1U);
-    EXPECT_GT(ear.pauses[0].begin, copyEnd);
+    expectPausedAfter([](RunControl& control) { control.beginBeside(Rank{0}); },
+                      [](RunControl& control, ManualClock& clock) {
+                          control.rest(Rank{0});
+                          const TimeNs copyEnd = clock.now();
+                          control.endBeside(Rank{0});
+                          return copyEnd;
+                      });
 }
 
 TEST(RunControl, KeepsTheFirstFailureAndCancelsWaitsOnce)

@@ -2,6 +2,7 @@
 //
 // Tied embeddings live: every family, both modes, any place of the two ends.
 #include "tests/runtime/manual_clock.h"
+#include "tests/runtime/little_plan.h"
 #include "tests/runtime/run_plan.h"
 
 #include "engine/model/tied.h"
@@ -22,45 +23,22 @@ using traces::Rank;
 
 Plan tiedTransformer(const std::string& schedule, int ranks, int chunks, int microbatches, RunMode mode)
 {
-    Plan plan;
-    plan.model.layers = {Embedding{50, 16, 32}, TransformerBlock{32, 2, 64}, TransformerBlock{32, 2, 64}, Head{32, 50}};
-    plan.model.loss = Loss::CrossEntropy;
-    plan.model.microbatchRows = 2;
+    Plan plan = littleTransformer(schedule, ranks, chunks, mode);
     plan.model.tiedEmbeddings = true;
-    plan.pipeline.schedule = schedule;
-    plan.pipeline.ranks = ranks;
-    plan.pipeline.chunks = chunks;
     plan.pipeline.microbatches = microbatches;
-    plan.costs.source = CostSource::Model;
-    plan.run.mode = mode;
-    plan.run.steps = 3;
-    plan.run.check = CheckMode::All;
     return plan;
 }
 
-struct Case {
-    std::string name;
-    int ranks, chunks, microbatches;
-    RunMode mode;
-};
-
-std::vector<Case> everyFamily()
+std::vector<FamilyCase> everyFamily()
 {
-    std::vector<Case> cases;
-    for (const ScheduleFamily& family : scheduleFamilies()) {
-        if (family.asynchronous) continue;
-        const bool two = family.name == "dualpipe" || family.name == "chimera";
-        for (const RunMode mode : {RunMode::Threads, RunMode::Emulated}) {
-            Case each{family.name, two ? 4 : 2, family.minChunks, two ? 8 : 4, mode};
-            while (!checkRequest({.name = each.name, .ranks = each.ranks, .chunks = each.chunks, .microbatches = each.microbatches}).ok())
-                ++each.microbatches;
-            cases.push_back(each);
-        }
-    }
+    std::vector<FamilyCase> cases;
+    for (const ScheduleFamily& family : scheduleFamilies())
+        if (!family.asynchronous)
+            for (const RunMode mode : {RunMode::Threads, RunMode::Emulated}) cases.push_back(familyCase(family, 4, mode));
     return cases;
 }
 
-class TiedFamily : public testing::TestWithParam<Case> {};
+class TiedFamily : public testing::TestWithParam<FamilyCase> {};
 
 // The check compares the gradients of both copies with the sum of all gradients of the two uses, to the bit.
 TEST_P(TiedFamily, TrainsBothCopiesWithTheGradientsOfTheSharedTable)
@@ -88,12 +66,6 @@ TEST_P(TiedFamily, TrainsBothCopiesWithTheGradientsOfTheSharedTable)
         const auto lane = outcome.trace.findLane(Rank{r}, LaneKind::Collective);
         EXPECT_EQ(lane ? static_cast<int>(outcome.trace.lane(*lane).size()) : 0, plan.run.steps * sums[r]) << "rank " << r;
     }
-}
-
-std::string caseName(std::string name, RunMode mode)
-{
-    std::replace(name.begin(), name.end(), '-', '_');
-    return name + "_" + std::string(runModeText(mode));
 }
 
 INSTANTIATE_TEST_SUITE_P(Runtime, TiedFamily, testing::ValuesIn(everyFamily()),
