@@ -203,7 +203,7 @@ void Run::trainSteps()
 {
     installTaggingAllocator();
     at::set_num_threads(1);
-    peakFlops_ = matmulPeak();
+    if (!processes_ || processes_->rank() == 0) peakFlops_ = matmulPeak(); // only who tells the result
     const RunnablePlan& r = runnable_;
     const Preparation preparation(control_, [this](const PreparationPiece& piece) { say(preparationProgress(piece)); });
     const BatchSource batches(r.plan, r.data);
