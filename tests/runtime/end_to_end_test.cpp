@@ -141,7 +141,6 @@ std::vector<FamilyCase> everyFamily()
 {
     std::vector<FamilyCase> cases;
     for (const ScheduleFamily& family : scheduleFamilies()) {
-        if (family.name == "bpipe") continue; // with more ranks it moves activations away
         for (const RunMode mode : {RunMode::Threads, RunMode::Emulated}) cases.push_back(familyCase(family, 5, mode));
     }
     return cases;
