@@ -18,6 +18,7 @@
 #include "engine/runtime/run_messages.h"
 #include "engine/runtime/virtual_copies_torch.h"
 #include "engine/schedule/milestones.h"
+#include "engine/schedule/offload.h"
 #include "engine/simulate/links.h"
 #include "engine/transport/local_handoff.h"
 #include "traces/analysis/step_times.h"
@@ -339,7 +340,7 @@ private:
         const Action& action = lists_[index(rank)][state.next];
         const TimeNs begin = std::max(state.clock, *readyAt(rank, action));
         ++state.next;
-        if (action.kind() == ActionKind::Offload || action.kind() == ActionKind::Reload) {
+        if (engine::isCopy(action.kind())) {
             copiesOf(rank).ask(inReplica(rank), action.work, begin, step);
             return true;
         }

@@ -8,6 +8,7 @@
 #include "engine/runtime/replica_rank_torch.h"
 #include "engine/runtime/run_messages.h"
 #include "engine/schedule/milestones.h"
+#include "engine/schedule/offload.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
@@ -43,7 +44,7 @@ public:
         const bool pairs = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return a.kind() == ActionKind::Overlap; });
         if (pairs) helper_.emplace(&settleThread);
         if (links.sums != nullptr && !run.schedule.inference()) replica_.emplace(run, *links.sums, rank);
-        if (std::any_of(list_.begin(), list_.end(), [](const Action& a) { return isCopy(a.kind()); })) copies_.emplace(run, rank, &settleThread);
+        if (std::any_of(list_.begin(), list_.end(), [](const Action& a) { return engine::isCopy(a.kind()); })) copies_.emplace(run, rank, &settleThread);
     }
 
     void work()
@@ -67,15 +68,13 @@ private:
         std::exception_ptr error{};
     };
 
-    static bool isCopy(ActionKind kind) { return kind == ActionKind::Offload || kind == ActionKind::Reload; }
-
     bool executeStep(Step step)
     {
         if (replica_) replica_->begin(step);
         const bool done = std::all_of(list_.begin(), list_.end(), [&](const Action& action) {
             if (sharesNorm(action)) return clipGradients(action.work, step);
             if (action.kind() == ActionKind::AllReduce) return sumGradients(action, step);
-            if (isCopy(action.kind())) return beginCopy(action.work, step);
+            if (engine::isCopy(action.kind())) return beginCopy(action.work, step);
             return executeAction(action, step);
         });
         if (!done || !replica_) return done;

@@ -124,7 +124,7 @@ Tensor StageModule::runLayers(int unit, InFlight& kept)
         return x;
     }
     const int slice = unit % duties_.slices;
-    std::vector<KeysAndValues>& caches = caches_[static_cast<std::size_t>(unit / duties_.slices)];
+    std::vector<KeysAndValues>& caches = cachesOf(unit);
     caches.resize(layers_.size());
     SlicePass pass{.slice = slice, .firstPosition = std::accumulate(lengths_.begin(), lengths_.begin() + slice, 0), .caches = caches};
     for (std::size_t layer = 0; layer < layers_.size(); ++layer) forward(layer, &pass);
@@ -215,63 +215,6 @@ Tensor StageModule::run(int unit, InFlight& kept)
     return {};
 }
 
-Tensor StageModule::runWatched(int unit, InFlight& kept)
-{
-    if (!watches_) return run(unit, kept);
-    Tensor output;
-    {
-        const SavedTensors::Scope scope(kept.saved);
-        output = run(unit, kept);
-    }
-    settleSaved(unit, kept);
-    return output;
-}
-
-void StageModule::settleSaved(int unit, InFlight& kept)
-{
-    kept.saved.note(kept.input);
-    kept.saved.settle();
-    if (!lengths_.empty()) // the slices behind read the keys and values of this one
-        for (const KeysAndValues& cache : caches_[static_cast<std::size_t>(unit / duties_.slices)])
-            for (const std::vector<Tensor>* leaves : {&cache.keys, &cache.values})
-                for (const Tensor& leaf : *leaves) kept.saved.leaveHere(leaf);
-    most_.saved = std::max(most_.saved, kept.saved.bytes());
-}
-
-// To a rank that holds it for itself.
-Tensor StageModule::givenAway(Tensor output, const InFlight& kept) const
-{
-    if (kept.saved.holds(output)) {
-        const AllocationScope scope({.ledger = ledger_, .memory = MemoryClass::Buffers});
-        return output.clone();
-    }
-    reclass(output.storage().mutable_data(), MemoryClass::Buffers);
-    return output;
-}
-
-Bytes StageModule::keptBytes(int unit) const
-{
-    const InFlight& kept = inFlight_[static_cast<std::size_t>(unit)];
-    return kept.saved.bytes() + kept.forWeights;
-}
-
-Bytes StageModule::takeKeptChange(int unit)
-{
-    const Bytes now = keptBytes(unit);
-    return now - std::exchange(told_[static_cast<std::size_t>(unit)], now);
-}
-
-engine::StageActivations StageModule::activations() const
-{
-    engine::StageActivations result = most_;
-    std::vector<Bytes> booked = booked_;
-    if (booked.empty()) return result;
-    const auto middle = booked.begin() + static_cast<std::ptrdiff_t>(booked.size() / 2);
-    std::nth_element(booked.begin(), middle, booked.end());
-    result.booked = *middle;
-    return result;
-}
-
 Tensor StageModule::forward(int unit, Tensor input)
 {
     InFlight& kept = at(unit);
@@ -290,7 +233,7 @@ Tensor StageModule::forward(int unit, Tensor input)
     }
     if (duties_.inference) {
         kept = {};
-        if (!lengths_.empty() && unit % duties_.slices + 1 == duties_.slices) caches_[static_cast<std::size_t>(unit / duties_.slices)].clear();
+        if (!lengths_.empty() && unit % duties_.slices + 1 == duties_.slices) cachesOf(unit).clear();
     } else if (output.defined()) {
         if (duties_.moves) output = givenAway(std::move(output), kept);
         output.requires_grad_();
@@ -331,7 +274,7 @@ Tensor StageModule::goBack(int unit, InFlight& work, Tensor outputGradient, Spli
     if (later) {
         SplitBackward::Task task{std::move(roots), std::move(gradients), {work.input}, std::exchange(work.firstOutput, {})};
         if (!lengths_.empty())
-            for (const KeysAndValues& cache : caches_[static_cast<std::size_t>(unit / duties_.slices)])
+            for (const KeysAndValues& cache : cachesOf(unit))
                 for (const std::vector<Tensor>* leaves : {&cache.keys, &cache.values})
                     task.inputs.insert(task.inputs.end(), leaves->begin(), leaves->end());
         later->inputGradients(std::move(task));
@@ -341,7 +284,7 @@ Tensor StageModule::goBack(int unit, InFlight& work, Tensor outputGradient, Spli
                                                               /*accumulate_grad=*/true);
     }
     if (!lengths_.empty())
-        for (KeysAndValues& cache : caches_[static_cast<std::size_t>(unit / duties_.slices)])
+        for (KeysAndValues& cache : cachesOf(unit))
             for (std::vector<Tensor>* leaves : {&cache.keys, &cache.values}) {
                 if (leaves->empty()) continue; // no block
                 leaves->pop_back();            // the own ones: nobody reads them any more

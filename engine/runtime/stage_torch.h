@@ -158,6 +158,8 @@ private:
     void setOptimizer(const Spec& spec);
     void passGradientsOfParts();
     [[nodiscard]] InFlight& at(int unit) { return inFlight_[static_cast<std::size_t>(unit)]; }
+    // Of the micro-batch, where sequences come in slices.
+    [[nodiscard]] std::vector<KeysAndValues>& cachesOf(int unit) { return caches_[static_cast<std::size_t>(unit / duties_.slices)]; }
     [[nodiscard]] bool isRecomputed(int unit) const
     {
         return !duties_.recomputed.empty() && duties_.recomputed[static_cast<std::size_t>(unit)];

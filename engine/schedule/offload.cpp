@@ -187,7 +187,7 @@ std::vector<Action> orderWithOffload(const std::vector<Action>& order, const std
 bool hasOffload(const Schedule& schedule)
 {
     return std::any_of(schedule.order.begin(), schedule.order.end(), [](const std::vector<Action>& list) {
-        return std::any_of(list.begin(), list.end(), [](const Action& a) { return a.kind() == ActionKind::Offload || a.kind() == ActionKind::Reload; });
+        return std::any_of(list.begin(), list.end(), [](const Action& a) { return isCopy(a.kind()); });
     });
 }
 

@@ -24,7 +24,10 @@ namespace stagecraft::engine {
 // backwards, or cannot be executed.
 Expected<Schedule> withOffload(Schedule schedule, double share);
 
-// Has it OFFLOAD or RELOAD actions?
+// OFFLOAD and RELOAD: copies beside the computing.
+constexpr bool isCopy(ActionKind kind) { return kind == ActionKind::Offload || kind == ActionKind::Reload; }
+
+// Has it such actions?
 [[nodiscard]] bool hasOffload(const Schedule& schedule);
 
 // What a rank's copy lanes are called, by their depth in a trace: "offloads", "reloads", and of what it keeps for another rank "keeps",
