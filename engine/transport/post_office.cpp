@@ -62,7 +62,7 @@ void PostOffice::Waiting::pause()
 }
 
 PostOffice::PostOffice(MessagePort& port, const Patience& patience, Rest rest)
-    : port_(port), patience_(patience), rest_(std::move(rest))
+    : port_(port), patience_(patience), rest_(std::move(rest)), incoming_(static_cast<std::size_t>(port.size()))
 {
     if (!rest_) rest_ = [](std::chrono::microseconds time, Health) { std::this_thread::sleep_for(time); };
     thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
@@ -163,35 +163,51 @@ std::string PostOffice::breakdown()
     return breakdown_;
 }
 
-void PostOffice::exchange()
+bool PostOffice::arrived(std::vector<MessagePort::Ticket>& tickets)
 {
-    const auto arrive = [&](std::vector<MessagePort::Ticket>& tickets) {
-        std::erase_if(tickets, [&](MessagePort::Ticket ticket) { return port_.done(ticket); });
-        return tickets.empty();
-    };
-    std::erase_if(outgoing_, [&](Outgoing& out) { return arrive(out.tickets); });
-    while (const std::optional<MessagePort::Arriving> head = port_.arriving()) receiveHead(*head);
-    for (auto in = incoming_.begin(); in != incoming_.end();) {
-        if (!arrive(in->tickets)) {
-            ++in;
-            continue;
-        }
-        const auto arrived = in++;
-        ready_.splice(ready_.end(), incoming_, arrived);
-    }
-    busy_.store(!incoming_.empty() || !outgoing_.empty(), std::memory_order_relaxed);
+    std::erase_if(tickets, [&](MessagePort::Ticket ticket) { return port_.done(ticket); });
+    return tickets.empty();
 }
 
-void PostOffice::receiveHead(const MessagePort::Arriving& head)
+void PostOffice::exchange()
 {
-    std::string bytes(head.bytes, '\0');
-    const MessagePort::Ticket ticket =
-        port_.receive(head.from, MessagePort::Channel::Heads, std::as_writable_bytes(std::span(bytes.data(), bytes.size())));
-    while (!port_.done(ticket)) spinPause(); // it has come already
+    std::erase_if(outgoing_, [&](Outgoing& out) { return arrived(out.tickets); });
+    // A head may be announced long before its bytes are here, and they never come where its sender dies in between.
+    while (const std::optional<MessagePort::Arriving> head = port_.arriving()) {
+        Incoming& in = incoming_[static_cast<std::size_t>(head->from)].emplace_back();
+        in.mail.from = head->from;
+        in.head.resize(head->bytes);
+        in.tickets = {port_.receive(head->from, MessagePort::Channel::Heads, std::as_writable_bytes(std::span(in.head.data(), in.head.size())))};
+    }
+    for (std::list<Incoming>& ofOne : incoming_) advance(ofOne);
+    const bool receives = std::any_of(incoming_.begin(), incoming_.end(), [](const std::list<Incoming>& ofOne) { return !ofOne.empty(); });
+    busy_.store(receives || !outgoing_.empty(), std::memory_order_relaxed);
+}
 
-    std::string_view rest = bytes;
-    Incoming& in = incoming_.emplace_back();
-    in.mail.from = head.from;
+// The port matches messages in their order, but they are done in any: a small one may be whole before a large one that was sent first.
+//
+//   sent    A: head, 1 GB body    B: head    C: head, body
+//   opened  A                     B          C              in this order, as bodies are told apart by their order alone
+//   ready   .                     .          .              until A is whole; then all that are
+void PostOffice::advance(std::list<Incoming>& ofOne)
+{
+    bool first = true; // all that was sent before is ready
+    for (auto in = ofOne.begin(); in != ofOne.end();) {
+        if (!in->opened) {
+            if (!arrived(in->tickets)) return;
+            open(*in);
+        }
+        const auto next = std::next(in);
+        first = first && arrived(in->tickets);
+        if (first) ready_.splice(ready_.end(), ofOne, in);
+        in = next;
+    }
+}
+
+void PostOffice::open(Incoming& in)
+{
+    std::string_view rest = in.head;
+    in.opened = true;
     in.mail.kind = static_cast<MailKind>(take<std::uint8_t>(rest));
     std::vector<std::size_t> sizes(take<std::uint32_t>(rest));
     for (std::size_t& size : sizes) size = take<std::uint64_t>(rest);
@@ -201,7 +217,7 @@ void PostOffice::receiveHead(const MessagePort::Arriving& head)
     Receiver* receiver = receivers_[static_cast<std::size_t>(in.mail.kind)];
     if (receiver != nullptr && !sizes.empty()) {
         try {
-            in.prepared = receiver->prepare(head.from, in.mail.text, sizes, room);
+            in.prepared = receiver->prepare(in.mail.from, in.mail.text, sizes, room);
         } catch (...) {
             in.refusal = std::current_exception();
         }
@@ -212,7 +228,7 @@ void PostOffice::receiveHead(const MessagePort::Arriving& head)
         for (std::string& body : in.mail.bodies) room.push_back(std::as_writable_bytes(std::span(body.data(), body.size())));
     }
     for (const auto& body : room)
-        if (!body.empty()) in.tickets.push_back(port_.receive(head.from, MessagePort::Channel::Bodies, body));
+        if (!body.empty()) in.tickets.push_back(port_.receive(in.mail.from, MessagePort::Channel::Bodies, body));
 }
 
 void PostOffice::deliver()

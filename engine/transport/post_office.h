@@ -3,7 +3,8 @@
 // Mail between the processes of a run: a text and any number of bodies of bytes. Sending never waits and keeps the bodies until they
 // are gone, so no schedule can deadlock here that is legal, whatever the order in which ranks send and take. Whoever waits for mail
 // looks for it himself, which costs no waking; while nobody waits, a thread of the office looks every now and then, so that
-// what is under way gets on while ranks compute.
+// what is under way gets on while ranks compute. What one process sends to another is handed over in the order in which it was sent,
+// whatever its kind and its size: between two of different senders there is no order.
 //
 //   office.subscribe(MailKind::Boundary, receiver);
 //   office.send(1, MailKind::Boundary, text, {bytesOf(tensor)}, keep);      // any thread
@@ -128,14 +129,18 @@ private:
         std::shared_ptr<const void> keep;
     };
     struct Incoming {
+        std::string head;
+        bool opened = false; // the head is here, and its bodies are asked for
         Mail mail;
         std::shared_ptr<void> prepared;
         std::exception_ptr refusal;
-        std::vector<MessagePort::Ticket> tickets;
+        std::vector<MessagePort::Ticket> tickets; // of the head, then of the bodies
     };
 
     void exchange();
-    void receiveHead(const MessagePort::Arriving& head);
+    void advance(std::list<Incoming>& ofOne);
+    void open(Incoming& in);
+    bool arrived(std::vector<MessagePort::Ticket>& tickets);
     void deliver();
     void work(const std::stop_token& stop);
 
@@ -145,7 +150,7 @@ private:
     std::mutex mutex_; // guards port_ and all below but delivering_
     // Lists, as the port reads and writes what lies in their elements: a short string moves its bytes when it is moved.
     std::list<Outgoing> outgoing_;
-    std::list<Incoming> incoming_; // bodies are under way
+    std::vector<std::list<Incoming>> incoming_; // by sender, in its order
     std::list<Incoming> ready_;
     std::deque<Mail> kept_;
     std::string breakdown_;

@@ -5,11 +5,13 @@
 //
 //   LocalNet net(2);
 //   std::unique_ptr<MessagePort> port = net.port(0);
+//   std::unique_ptr<MessagePort> late = std::make_unique<LatePort>(net.port(1), largeOnesLate);
 #pragma once
 
 #include "engine/transport/message_port.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -95,6 +97,47 @@ private:
     int size_;
     std::mutex mutex_; // guards sent_
     std::map<Way, std::vector<std::shared_ptr<Message>>> sent_;
+};
+
+// Receives are not done as soon as they could be, nor in their order: what comes to MPI in pieces is overtaken by what does not.
+class LatePort final : public MessagePort {
+public:
+    struct Asked {
+        Channel channel = Channel::Heads;
+        std::size_t bytes = 0;
+        int times = 0; // before, whether it is done
+    };
+    using IsLate = std::function<bool(const Asked&)>;
+    LatePort(std::unique_ptr<MessagePort> port, IsLate isLate) : port_(std::move(port)), isLate_(std::move(isLate)) {}
+
+    [[nodiscard]] int rank() const override { return port_->rank(); }
+    [[nodiscard]] int size() const override { return port_->size(); }
+    Ticket send(int to, Channel channel, std::span<const std::byte> bytes) override { return port_->send(to, channel, bytes); }
+    Ticket receive(int from, Channel channel, std::span<std::byte> room) override
+    {
+        const Ticket ticket = port_->receive(from, channel, room);
+        asked_[ticket] = {channel, room.size(), 0};
+        return ticket;
+    }
+    bool done(Ticket ticket) override
+    {
+        const auto asked = asked_.find(ticket);
+        if (asked == asked_.end()) return port_->done(ticket);
+        if (isLate_(asked->second)) {
+            ++asked->second.times;
+            return false;
+        }
+        if (!port_->done(ticket)) return false;
+        asked_.erase(asked);
+        return true;
+    }
+    std::optional<Arriving> arriving() override { return port_->arriving(); }
+    void finish() override { port_->finish(); }
+
+private:
+    std::unique_ptr<MessagePort> port_;
+    IsLate isLate_;
+    std::map<Ticket, Asked> asked_;
 };
 
 } // namespace stagecraft::runtime

@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::span<const std::byte> bytesOf(const std::string& text) { return std::as_bytes(std::span(text.data(), text.size())); }
+std::span<const std::byte> bytesOf(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
 
 struct Pair {
     LocalNet net{2};
@@ -52,6 +52,59 @@ TEST(PostOffice, KeepsTheOrderOfOneSenderAndItsKind)
         std::optional<Mail> mail;
         pair.second.waitUntil([&] { return (mail = pair.second.find(i % 2 == 0 ? MailKind::Report : MailKind::Go)).has_value(); });
         EXPECT_EQ(mail->text, std::to_string(i));
+    }
+}
+
+// What is large is done only once the test lets it.
+struct LatePair {
+    std::atomic<bool> let{false};
+    LocalNet net{2};
+    std::unique_ptr<MessagePort> port = net.port(0);
+    LatePort latePort{net.port(1), [this](const LatePort::Asked& asked) { return asked.bytes > 1000 && !let; }};
+    PostOffice first{*port, {}};
+    PostOffice second{latePort, {}};
+
+    void lookOften()
+    {
+        for (int i = 0; i < 10; ++i) second.look();
+    }
+};
+
+TEST(PostOffice, LetsNothingOvertakeALargeBodyOfTheSameSender)
+{
+    LatePair pair;
+    const std::string large(100'000, 'x');
+    pair.first.send(1, MailKind::Checked, "first", {bytesOf(large)});
+    pair.first.send(1, MailKind::Checked, "second", {bytesOf("small")});
+    pair.first.send(1, MailKind::Go, "third");
+    pair.lookOften();
+    EXPECT_FALSE(pair.second.find(MailKind::Go)); // nor another kind
+    EXPECT_FALSE(pair.second.find(MailKind::Checked));
+    pair.let = true;
+    std::vector<std::optional<Mail>> mail(3);
+    pair.second.waitUntil([&] { return (mail[2] = pair.second.find(MailKind::Go)).has_value(); });
+    for (int i = 0; i < 2; ++i) mail[static_cast<std::size_t>(i)] = pair.second.find(MailKind::Checked);
+    ASSERT_TRUE(mail[0] && mail[1]);
+    EXPECT_EQ(mail[0]->text, "first");
+    EXPECT_EQ(mail[0]->bodies, std::vector<std::string>{large});
+    EXPECT_EQ(mail[1]->text, "second");
+    EXPECT_EQ(mail[1]->bodies, std::vector<std::string>{"small"});
+}
+
+// MPI announces a long head before it has it; its sender may die in between, and then somebody has to see that.
+TEST(PostOffice, DoesNotStandStillForAHeadThatIsUnderWay)
+{
+    LatePair pair;
+    const std::string longText(5000, 't');
+    pair.first.send(1, MailKind::Checked, longText, {bytesOf("of the long one")});
+    pair.first.send(1, MailKind::Checked, "short", {bytesOf("of the short one")});
+    pair.lookOften();
+    EXPECT_FALSE(pair.second.find(MailKind::Checked));
+    pair.let = true;
+    for (const std::string body : {"of the long one", "of the short one"}) {
+        std::optional<Mail> mail;
+        pair.second.waitUntil([&] { return (mail = pair.second.find(MailKind::Checked)).has_value(); });
+        EXPECT_EQ(mail->bodies, std::vector<std::string>{body});
     }
 }
 

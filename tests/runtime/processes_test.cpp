@@ -42,6 +42,7 @@ private:
 struct TeamOptions {
     std::map<int, InjectedFault> faults = {}; // by rank
     std::map<int, TimeNs> ahead = {};         // by rank: on a host of its own, whose clock is so much ahead
+    LatePort::IsLate isLate = {};             // whose messages overtake each other
     std::function<void(Session&, Outcome&)> lead = followToEnd; // what rank 0 does once it has started
 };
 
@@ -63,7 +64,9 @@ TeamOutcome runTeam(const Plan& plan, const TeamOptions& options = {}, int size 
             const bool elsewhere = ahead != options.ahead.end();
             const OtherClock clock(elsewhere ? ahead->second : 0);
             const std::string host = elsewhere ? "host" + std::to_string(r) : "here";
-            const auto group = ProcessGroup::join(net.port(r), {.host = host, .clock = host}, size).value();
+            std::unique_ptr<MessagePort> port = net.port(r);
+            if (options.isLate) port = std::make_unique<LatePort>(std::move(port), options.isLate);
+            const auto group = ProcessGroup::join(std::move(port), {.host = host, .clock = host}, size).value();
             LocalSessionOptions session{.clock = &clock, .group = group.get()};
             if (const auto fault = options.faults.find(r); fault != options.faults.end()) session.fault = fault->second;
             {
@@ -165,6 +168,18 @@ TEST(Processes, TakeSlicesAndRecomputations)
     const TeamOutcome team = runTeam(plan);
     ASSERT_TRUE(team.ranks[0].result);
     EXPECT_EQ(team.ranks[0].result->gradientCheck, GradientCheck::Tolerance);
+    EXPECT_EQ(team.ranks[0].result->loss, lossesInThreads(plan));
+}
+
+// Over a network a small tensor comes sooner than a large one that was sent before it.
+TEST(Processes, TakeEachTensorForWhatItIsWhereSmallOnesOvertakeLargeOnes)
+{
+    Plan plan = inProcesses("interleaved", 2, 2);
+    const TeamOutcome team = runTeam(plan, {.isLate = [](const LatePort::Asked& asked) {
+                                         return asked.channel == MessagePort::Channel::Bodies && asked.bytes > 7000 && asked.times < 200; // of blocks, not of the head
+                                     }});
+    ASSERT_TRUE(team.ranks[0].result) << (team.ranks[0].failure ? team.ranks[0].failure->text : team.refusals[0]);
+    EXPECT_EQ(team.ranks[0].result->gradientCheck, GradientCheck::Bitwise);
     EXPECT_EQ(team.ranks[0].result->loss, lossesInThreads(plan));
 }
 
