@@ -21,18 +21,15 @@ using traces::Bytes;
 using traces::TimeNs;
 
 template <class T>
-void CostSection::bind(ValueEdit<T>& edit, const char* name, const QString& what, T CostSpec::*member)
+void CostSection::bindCost(ValueEdit<T>& edit, const char* name, const QString& what, T CostSpec::*member)
 {
-    edit.setObjectName(name);
-    edit.edited = [this, what, control = QString(name), member](const T& value) {
-        change(what, control, [&](engine::Plan& plan) { plan.costs.*member = value; });
-    };
+    bind(edit, name, what, [member](engine::Plan& plan) -> T& { return plan.costs.*member; });
 }
 
 // A part of the backward: with both given the backward is their sum, and a file that said another one could not be read.
 void CostSection::bindPart(ValueEdit<MaybeDuration>& edit, const char* name, const QString& what, MaybeDuration CostSpec::*member)
 {
-    bind(edit, name, what, member);
+    bindCost(edit, name, what, member);
     edit.edited = [this, what, control = QString(name), member](const MaybeDuration& value) {
         change(what, control, [&](engine::Plan& plan) {
             CostSpec& costs = plan.costs;
@@ -113,20 +110,20 @@ CostSection::CostSection(QWidget* parent)
     layout->addWidget(problem_);
     layout->addWidget(table_);
 
-    bind(*forward_, "forward", tr("forward time"), &CostSpec::forward);
-    bind(*backward_, "backward", tr("backward time"), &CostSpec::backward);
+    bindCost(*forward_, "forward", tr("forward time"), &CostSpec::forward);
+    bindCost(*backward_, "backward", tr("backward time"), &CostSpec::backward);
     bindPart(*inputGrad_, "inputGrad", tr("input gradient time"), &CostSpec::inputGrad);
     bindPart(*weightGrad_, "weightGrad", tr("weight gradient time"), &CostSpec::weightGrad);
-    bind(*overlap_, "overlap", tr("time of an overlapped pair"), &CostSpec::overlap);
-    bind(*attention_, "attentionShare", tr("attention share"), &CostSpec::attentionShare);
-    bind(*flops_, "flops", tr("computing rate"), &CostSpec::flopsPerSecond);
-    bind(*activation_, "activationBytes", tr("bytes kept"), &CostSpec::activationBytes);
-    bind(*wgrad_, "wgradBytes", tr("bytes kept until W"), &CostSpec::wgradBytes);
-    bind(*latency_, "latency", tr("latency"), &CostSpec::latency);
-    bind(*bandwidth_, "bandwidth", tr("bandwidth"), &CostSpec::bandwidth);
-    bind(*boundary_, "boundaryBytes", tr("boundary tensor"), &CostSpec::boundaryBytes);
-    bind(*jitter_, "jitter", tr("jitter"), &CostSpec::jitter);
-    bind(*seed_, "jitterSeed", tr("seed of the jitter"), &CostSpec::seed);
+    bindCost(*overlap_, "overlap", tr("time of an overlapped pair"), &CostSpec::overlap);
+    bindCost(*attention_, "attentionShare", tr("attention share"), &CostSpec::attentionShare);
+    bindCost(*flops_, "flops", tr("computing rate"), &CostSpec::flopsPerSecond);
+    bindCost(*activation_, "activationBytes", tr("bytes kept"), &CostSpec::activationBytes);
+    bindCost(*wgrad_, "wgradBytes", tr("bytes kept until W"), &CostSpec::wgradBytes);
+    bindCost(*latency_, "latency", tr("latency"), &CostSpec::latency);
+    bindCost(*bandwidth_, "bandwidth", tr("bandwidth"), &CostSpec::bandwidth);
+    bindCost(*boundary_, "boundaryBytes", tr("boundary tensor"), &CostSpec::boundaryBytes);
+    bindCost(*jitter_, "jitter", tr("jitter"), &CostSpec::jitter);
+    bindCost(*seed_, "jitterSeed", tr("seed of the jitter"), &CostSpec::seed);
     connect(source_, &QComboBox::currentIndexChanged, this, [this] {
         const auto source = static_cast<CostSource>(source_->currentData().toInt());
         choose(tr("source of costs"), [&](engine::Plan& plan) { plan.costs.source = source; });

@@ -28,7 +28,7 @@ protected:
 
 private:
     template <class T>
-    void bind(ValueEdit<T>& edit, const char* name, const QString& what, T engine::CostSpec::*member);
+    void bindCost(ValueEdit<T>& edit, const char* name, const QString& what, T engine::CostSpec::*member);
     void bindPart(ValueEdit<MaybeDuration>& edit, const char* name, const QString& what, MaybeDuration engine::CostSpec::*member);
 
     QComboBox* source_;

@@ -5,14 +5,13 @@
 #include "ui/lab/form.h"
 #include "ui/lab/quantities.h"
 
-#include <QComboBox>
 #include <QFormLayout>
-#include <QSpinBox>
 
 namespace stagecraft::ui {
 
 using engine::Concatenation;
 using engine::PipelineSpec;
+using engine::Plan;
 using engine::Sharding;
 using engine::Slicing;
 
@@ -22,24 +21,17 @@ FamilyOptions::FamilyOptions(QFormLayout& form, QWidget* parent)
       memoryLimit_(new ValueEdit<traces::Bytes>(parseAutoSize, showAutoSize)), slicing_(newCombo()),
       offload_(new ValueEdit<double>(parseShare, showShare)), sharding_(newCombo())
 {
-    concatenation_->setObjectName("concatenation");
-    group_->setObjectName("group");
-    memoryLimit_->setObjectName("memoryLimit");
-    slicing_->setObjectName("slicing");
-    offload_->setObjectName("offload");
-    sharding_->setObjectName("sharding");
     hide();
 
     group_->setSpecialValueText(tr("auto"));
-    concatenation_->addItem(tr("direct"), static_cast<int>(Concatenation::Direct));
-    concatenation_->addItem(tr("doubled forwards"), static_cast<int>(Concatenation::Doubling));
-    concatenation_->addItem(tr("halved backwards"), static_cast<int>(Concatenation::Halving));
-    slicing_->addItem(tr("equal lengths"), static_cast<int>(Slicing::Equal));
-    slicing_->addItem(tr("equal times"), static_cast<int>(Slicing::Balanced));
-    sharding_->addItem(tr("nothing"), static_cast<int>(Sharding::None));
-    sharding_->addItem(tr("optimizer state (ZeRO-1)"), static_cast<int>(Sharding::Zero1));
-    sharding_->addItem(tr("and gradients (ZeRO-2)"), static_cast<int>(Sharding::Zero2));
-    sharding_->addItem(tr("and weights (ZeRO-3, FSDP)"), static_cast<int>(Sharding::Zero3));
+    offer<Concatenation>(*concatenation_, {{tr("direct"), Concatenation::Direct},
+                                           {tr("doubled forwards"), Concatenation::Doubling},
+                                           {tr("halved backwards"), Concatenation::Halving}});
+    offer<Slicing>(*slicing_, {{tr("equal lengths"), Slicing::Equal}, {tr("equal times"), Slicing::Balanced}});
+    offer<Sharding>(*sharding_, {{tr("nothing"), Sharding::None},
+                                 {tr("optimizer state (ZeRO-1)"), Sharding::Zero1},
+                                 {tr("and gradients (ZeRO-2)"), Sharding::Zero2},
+                                 {tr("and weights (ZeRO-3, FSDP)"), Sharding::Zero3}});
 
     addField(form_, tr("Concatenation"), *concatenation_,
              tr("How the units of the schedule follow each other where there are more micro-batches than one unit has."));
@@ -54,28 +46,12 @@ FamilyOptions::FamilyOptions(QFormLayout& form, QWidget* parent)
     addField(form_, tr("Replicas divide"), *sharding_,
              tr("What the replicas of the pipeline divide among themselves, to be gathered where it is used."));
 
-    connect(concatenation_, &QComboBox::currentIndexChanged, this, [this] {
-        choose(tr("concatenation"), [this](engine::Plan& plan) {
-            plan.pipeline.concatenation = static_cast<Concatenation>(concatenation_->currentData().toInt());
-        });
-    });
-    connect(group_, &QSpinBox::valueChanged, this, [this](int value) {
-        change(tr("group"), "group", [&](engine::Plan& plan) { plan.pipeline.group = value; });
-    });
-    memoryLimit_->edited = [this](traces::Bytes value) {
-        change(tr("memory limit"), "memoryLimit", [&](engine::Plan& plan) { plan.pipeline.memoryLimit = value; });
-    };
-    connect(slicing_, &QComboBox::currentIndexChanged, this, [this] {
-        choose(tr("cut of sequences"),
-               [this](engine::Plan& plan) { plan.pipeline.slicing = static_cast<Slicing>(slicing_->currentData().toInt()); });
-    });
-    offload_->edited = [this](double value) {
-        change(tr("offload"), "offload", [&](engine::Plan& plan) { plan.pipeline.offload = value; });
-    };
-    connect(sharding_, &QComboBox::currentIndexChanged, this, [this] {
-        choose(tr("what replicas divide"),
-               [this](engine::Plan& plan) { plan.pipeline.sharding = static_cast<Sharding>(sharding_->currentData().toInt()); });
-    });
+    bind(*concatenation_, "concatenation", tr("concatenation"), [](Plan& plan) -> auto& { return plan.pipeline.concatenation; });
+    bind(*group_, "group", tr("group"), [](Plan& plan) -> auto& { return plan.pipeline.group; });
+    bind(*memoryLimit_, "memoryLimit", tr("memory limit"), [](Plan& plan) -> auto& { return plan.pipeline.memoryLimit; });
+    bind(*slicing_, "slicing", tr("cut of sequences"), [](Plan& plan) -> auto& { return plan.pipeline.slicing; });
+    bind(*offload_, "offload", tr("offload"), [](Plan& plan) -> auto& { return plan.pipeline.offload; });
+    bind(*sharding_, "sharding", tr("what replicas divide"), [](Plan& plan) -> auto& { return plan.pipeline.sharding; });
 }
 
 void FamilyOptions::showRow(QWidget& control, bool taken)

@@ -10,11 +10,8 @@
 #pragma once
 
 #include "ui/lab/lab_section.h"
-#include "ui/lab/value_edit.h"
 
-class QComboBox;
 class QFormLayout;
-class QSpinBox;
 
 namespace stagecraft::ui {
 

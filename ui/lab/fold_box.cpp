@@ -6,7 +6,7 @@
 namespace stagecraft::ui {
 
 FoldBox::FoldBox(const QString& title, QWidget* content, QWidget* parent)
-    : QWidget(parent), header_(new QToolButton), content_(content)
+    : QWidget(parent), header_(new QToolButton)
 {
     QString name = title;
     name.remove('&');
@@ -24,15 +24,16 @@ FoldBox::FoldBox(const QString& title, QWidget* content, QWidget* parent)
     bold.setBold(true);
     header_->setFont(bold);
     connect(header_, &QToolButton::toggled, this, &FoldBox::setOpen);
-
-    auto* inner = new QVBoxLayout;
+    // its margins belong to the content: folded away, a box is its header alone
+    content_ = new QWidget;
+    auto* inner = new QVBoxLayout(content_);
     inner->setContentsMargins(8, 2, 4, 8);
     inner->addWidget(content);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->setSpacing(2);
     layout->addWidget(header_);
-    layout->addLayout(inner);
+    layout->addWidget(content_);
 }
 
 void FoldBox::setOpen(bool open)

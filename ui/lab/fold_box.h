@@ -20,7 +20,7 @@ public:
 
 private:
     QToolButton* header_;
-    QWidget* content_;
+    QWidget* content_ = nullptr; // with the margins around it
 };
 
 } // namespace stagecraft::ui

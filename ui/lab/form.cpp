@@ -35,7 +35,7 @@ void describe(QWidget& control, const QString& name, const QString& tip)
     control.setProperty(kTipProperty, tip);
 }
 
-void addField(QFormLayout& form, const QString& label, QWidget& control, const QString& tip, LabelPlace place)
+QLabel* newLabel(const QString& label, QWidget& control, const QString& tip)
 {
     auto* text = new QLabel(label);
     text->setBuddy(&control);
@@ -43,6 +43,12 @@ void addField(QFormLayout& form, const QString& label, QWidget& control, const Q
     QString name = label;
     name.remove('&');
     describe(control, name, tip);
+    return text;
+}
+
+void addField(QFormLayout& form, const QString& label, QWidget& control, const QString& tip, LabelPlace place)
+{
+    QLabel* text = newLabel(label, control, tip);
     if (place == LabelPlace::Beside) {
         form.addRow(text, &control);
     } else {

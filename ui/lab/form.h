@@ -20,6 +20,8 @@ enum class LabelPlace { Beside, Above };
 void addField(QFormLayout& form, const QString& label, QWidget& control, const QString& tip, LabelPlace place = LabelPlace::Beside);
 // A field that may complain: its reason stands right below it.
 void addEdit(QFormLayout& form, const QString& label, ValueEditBase& edit, const QString& tip, LabelPlace place = LabelPlace::Beside);
+// The label alone, for a control that stands in the form with others.
+QLabel* newLabel(const QString& label, QWidget& control, const QString& tip);
 void describe(QWidget& control, const QString& name, const QString& tip);
 
 // Enables a control, or disables it with the reason added to its tooltip.

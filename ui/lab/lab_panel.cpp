@@ -4,13 +4,17 @@
 #include "engine/plan/plan_json.h"
 #include "ui/bridge/plain_tip.h"
 #include "ui/bridge/text.h"
+#include "ui/lab/checkpoint_section.h"
 #include "ui/lab/cost_section.h"
+#include "ui/lab/data_section.h"
+#include "ui/lab/engine_section.h"
 #include "ui/lab/fold_box.h"
 #include "ui/lab/form.h"
 #include "ui/lab/machine_section.h"
 #include "ui/lab/model_section.h"
 #include "ui/lab/pipeline_section.h"
 #include "ui/lab/run_section.h"
+#include "ui/lab/training_section.h"
 
 #include <QComboBox>
 #include <QFormLayout>
@@ -44,7 +48,11 @@ LabPanel::LabPanel(PlanDocument& document, QWidget* parent)
     auto* pipeline = new PipelineSection;
     auto* costs = new CostSection;
     auto* machine = new MachineSection;
-    sections_ = {model, pipeline, costs, machine, run_};
+    auto* training = new TrainingSection;
+    auto* data = new DataSection;
+    auto* checkpoints = new CheckpointSection;
+    auto* engine = new EngineSection;
+    sections_ = {model, pipeline, costs, machine, run_, training, data, checkpoints, engine};
 
     auto* column = new QWidget;
     auto* layout = new QVBoxLayout(column);
@@ -65,6 +73,10 @@ LabPanel::LabPanel(PlanDocument& document, QWidget* parent)
     addBox(tr("Costs"), "costsBox", costs);
     addBox(tr("Machine"), "machineBox", machine);
     addBox(tr("Run"), "runBox", run_);
+    addBox(tr("Training"), "trainingBox", training);
+    addBox(tr("Data"), "dataBox", data);
+    addBox(tr("Checkpoints"), "checkpointBox", checkpoints);
+    addBox(tr("Inside the engine"), "engineBox", engine);
     layout->addStretch(1);
     setWidget(column);
 
@@ -88,6 +100,12 @@ QStringList LabPanel::foldedSections() const
     for (FoldBox* box : boxes_)
         if (!box->isOpen()) names << box->objectName();
     return names;
+}
+
+QStringList LabPanel::foldedAtFirst()
+{
+    return {QStringLiteral("machineBox"), QStringLiteral("trainingBox"), QStringLiteral("dataBox"), QStringLiteral("checkpointBox"),
+            QStringLiteral("engineBox")};
 }
 
 void LabPanel::setFoldedSections(const QStringList& names)

@@ -28,7 +28,7 @@ public:
     [[nodiscard]] RunSection& runSection() { return *run_; }
     // Names of the parts that are folded away, to be kept with the layout.
     [[nodiscard]] QStringList foldedSections() const;
-    [[nodiscard]] static QStringList foldedAtFirst() { return {QStringLiteral("machineBox")}; } // most plans do without
+    [[nodiscard]] static QStringList foldedAtFirst(); // what most plans do without
     void setFoldedSections(const QStringList& names);
     QSize sizeHint() const override;
 

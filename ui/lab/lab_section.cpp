@@ -4,15 +4,18 @@
 #include "ui/bridge/plain_tip.h"
 #include "ui/lab/form.h"
 
-#include <QComboBox>
 #include <QFormLayout>
 #include <QLineEdit>
 #include <QScopedValueRollback>
-#include <QSpinBox>
 #include <QStandardItemModel>
 #include <QToolTip>
 
 namespace stagecraft::ui {
+namespace {
+
+constexpr int kOwnTipRole = Qt::UserRole + 1; // of a choice, while the reason why it cannot be made stands in its place
+
+} // namespace
 
 LabSection::LabSection(QWidget* parent) : QWidget(parent) {}
 
@@ -60,8 +63,9 @@ QComboBox* LabSection::newCombo()
 void LabSection::setItemEnabled(QComboBox& combo, const QVariant& data, bool enabled, const QString& reasonIfNot)
 {
     QStandardItem* item = qobject_cast<QStandardItemModel*>(combo.model())->item(combo.findData(data));
+    if (item->isEnabled()) item->setData(item->toolTip(), kOwnTipRole);
     item->setEnabled(enabled);
-    item->setToolTip(enabled ? QString() : plainTip(reasonIfNot));
+    item->setToolTip(enabled ? item->data(kOwnTipRole).toString() : plainTip(reasonIfNot));
 }
 
 void LabSection::select(QComboBox& combo, const QVariant& data) { combo.setCurrentIndex(combo.findData(data)); }

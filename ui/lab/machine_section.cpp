@@ -4,10 +4,7 @@
 #include "ui/bridge/text.h"
 #include "ui/lab/form.h"
 
-#include <QCheckBox>
-#include <QComboBox>
 #include <QFormLayout>
-#include <QSpinBox>
 #include <QVBoxLayout>
 
 #include <algorithm>
@@ -15,6 +12,7 @@
 namespace stagecraft::ui {
 
 using engine::MachineModel;
+using engine::Plan;
 using engine::Recompute;
 using engine::SendMode;
 using engine::TransferPlace;
@@ -25,30 +23,7 @@ namespace {
 
 constexpr int kMostReplicas = 1 << 20;
 
-template <class Enum>
-void offer(QComboBox& combo, std::initializer_list<std::pair<QString, Enum>> choices)
-{
-    for (const auto& [text, value] : choices) combo.addItem(text, static_cast<int>(value));
-}
-
 } // namespace
-
-template <class T, class Place>
-void MachineSection::bind(ValueEdit<T>& edit, const char* name, const QString& what, Place&& place)
-{
-    edit.setObjectName(name);
-    edit.edited = [this, what, control = QString(name), place](const T& value) {
-        change(what, control, [&](engine::Plan& plan) { place(plan.machine) = value; });
-    };
-}
-
-void MachineSection::bind(QCheckBox& box, const char* name, const QString& what, bool MachineModel::*member)
-{
-    box.setObjectName(name);
-    connect(&box, &QCheckBox::toggled, this, [this, what, member](bool on) {
-        choose(what, [&](engine::Plan& plan) { plan.machine.*member = on; });
-    });
-}
 
 MachineSection::MachineSection(QWidget* parent)
     : LabSection(parent), memory_(new ValueEdit<Bytes>(parseMaybeSize, showMaybeSize)), recompute_(newCombo()), send_(newCombo()),
@@ -64,11 +39,6 @@ MachineSection::MachineSection(QWidget* parent)
       bucket_(new ValueEdit<Bytes>(traces::parseSize, showSize)), barrier_(new QCheckBox(tr("Wait for all ranks"))),
       problem_(new InlineNote(InlineNote::Tone::Problem))
 {
-    recompute_->setObjectName("recompute");
-    send_->setObjectName("sendMode");
-    transfers_->setObjectName("transferPlace");
-    perNode_->setObjectName("ranksPerNode");
-    replicas_->setObjectName("replicas");
     problem_->setObjectName("machineProblem");
     perNode_->setSpecialValueText(tr("all"));
     offer<Recompute>(*recompute_, {{tr("no"), Recompute::None}, {tr("all activations"), Recompute::Full}});
@@ -99,33 +69,23 @@ MachineSection::MachineSection(QWidget* parent)
     layout->addLayout(form);
     layout->addWidget(problem_);
 
-    bind(*memory_, "deviceMemory", tr("memory of a rank"), [](MachineModel& m) -> auto& { return m.memory; });
-    bind(*nodeLatency_, "nodeLatency", tr("latency between nodes"), [](MachineModel& m) -> auto& { return m.between.latency; });
-    bind(*nodeBandwidth_, "nodeBandwidth", tr("bandwidth between nodes"), [](MachineModel& m) -> auto& { return m.between.bytesPerSecond; });
-    bind(*rankScale_, "rankScale", tr("rank factors"), [](MachineModel& m) -> auto& { return m.rankScale; });
-    bind(*lateStart_, "lateStart", tr("late starts"), [](MachineModel& m) -> auto& { return m.lateStart; });
-    bind(*hostLatency_, "hostLatency", tr("latency to the host"), [](MachineModel& m) -> auto& { return m.host.latency; });
-    bind(*hostBandwidth_, "hostBandwidth", tr("bandwidth to the host"), [](MachineModel& m) -> auto& { return m.host.bytesPerSecond; });
-    bind(*replicaLatency_, "replicaLatency", tr("latency between replicas"), [](MachineModel& m) -> auto& { return m.replica.latency; });
-    bind(*replicaBandwidth_, "replicaBandwidth", tr("bandwidth between replicas"), [](MachineModel& m) -> auto& { return m.replica.bytesPerSecond; });
-    bind(*bucket_, "bucketBytes", tr("size of a bucket"), [](MachineModel& m) -> auto& { return m.bucketBytes; });
-    bind(*sharedLinks_, "sharedLinks", tr("shared links"), &MachineModel::sharedLinks);
-    bind(*barrier_, "barrier", tr("barrier before the update"), &MachineModel::barrier);
-    connect(recompute_, &QComboBox::currentIndexChanged, this, [this] {
-        choose(tr("recompute"), [&](engine::Plan& plan) { plan.pipeline.recompute = static_cast<Recompute>(recompute_->currentData().toInt()); });
-    });
-    connect(send_, &QComboBox::currentIndexChanged, this, [this] {
-        choose(tr("sends"), [&](engine::Plan& plan) { plan.machine.send = static_cast<SendMode>(send_->currentData().toInt()); });
-    });
-    connect(transfers_, &QComboBox::currentIndexChanged, this, [this] {
-        choose(tr("what transfers occupy"), [&](engine::Plan& plan) { plan.machine.transfers = static_cast<TransferPlace>(transfers_->currentData().toInt()); });
-    });
-    connect(perNode_, &QSpinBox::valueChanged, this, [this](int value) {
-        change(tr("ranks per node"), "ranksPerNode", [&](engine::Plan& plan) { plan.machine.ranksPerNode = value; });
-    });
-    connect(replicas_, &QSpinBox::valueChanged, this, [this](int value) {
-        change(tr("replicas"), "replicas", [&](engine::Plan& plan) { plan.machine.replicas = value; });
-    });
+    bind(*memory_, "deviceMemory", tr("memory of a rank"), [](Plan& plan) -> auto& { return plan.machine.memory; });
+    bind(*nodeLatency_, "nodeLatency", tr("latency between nodes"), [](Plan& plan) -> auto& { return plan.machine.between.latency; });
+    bind(*nodeBandwidth_, "nodeBandwidth", tr("bandwidth between nodes"), [](Plan& plan) -> auto& { return plan.machine.between.bytesPerSecond; });
+    bind(*rankScale_, "rankScale", tr("rank factors"), [](Plan& plan) -> auto& { return plan.machine.rankScale; });
+    bind(*lateStart_, "lateStart", tr("late starts"), [](Plan& plan) -> auto& { return plan.machine.lateStart; });
+    bind(*hostLatency_, "hostLatency", tr("latency to the host"), [](Plan& plan) -> auto& { return plan.machine.host.latency; });
+    bind(*hostBandwidth_, "hostBandwidth", tr("bandwidth to the host"), [](Plan& plan) -> auto& { return plan.machine.host.bytesPerSecond; });
+    bind(*replicaLatency_, "replicaLatency", tr("latency between replicas"), [](Plan& plan) -> auto& { return plan.machine.replica.latency; });
+    bind(*replicaBandwidth_, "replicaBandwidth", tr("bandwidth between replicas"), [](Plan& plan) -> auto& { return plan.machine.replica.bytesPerSecond; });
+    bind(*bucket_, "bucketBytes", tr("size of a bucket"), [](Plan& plan) -> auto& { return plan.machine.bucketBytes; });
+    bind(*sharedLinks_, "sharedLinks", tr("shared links"), [](Plan& plan) -> auto& { return plan.machine.sharedLinks; });
+    bind(*barrier_, "barrier", tr("barrier before the update"), [](Plan& plan) -> auto& { return plan.machine.barrier; });
+    bind(*recompute_, "recompute", tr("recompute"), [](Plan& plan) -> auto& { return plan.pipeline.recompute; });
+    bind(*send_, "sendMode", tr("sends"), [](Plan& plan) -> auto& { return plan.machine.send; });
+    bind(*transfers_, "transferPlace", tr("what transfers occupy"), [](Plan& plan) -> auto& { return plan.machine.transfers; });
+    bind(*perNode_, "ranksPerNode", tr("ranks per node"), [](Plan& plan) -> auto& { return plan.machine.ranksPerNode; });
+    bind(*replicas_, "replicas", tr("replicas"), [](Plan& plan) -> auto& { return plan.machine.replicas; });
 }
 
 void MachineSection::showPlan()

@@ -6,11 +6,6 @@
 
 #include "ui/lab/lab_section.h"
 #include "ui/lab/quantities.h"
-#include "ui/lab/value_edit.h"
-
-class QCheckBox;
-class QComboBox;
-class QSpinBox;
 
 namespace stagecraft::ui {
 
@@ -25,10 +20,6 @@ protected:
     void showPlan() override;
 
 private:
-    template <class T, class Place>
-    void bind(ValueEdit<T>& edit, const char* name, const QString& what, Place&& place); // place(machine): the member
-    void bind(QCheckBox& box, const char* name, const QString& what, bool engine::MachineModel::*member);
-
     ValueEdit<traces::Bytes>* memory_;
     QComboBox* recompute_;
     QComboBox* send_;

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Model, rows of a micro-batch, and which layers lie on which stage.
+// Model, rows of a micro-batch, and which layers lie on which stage: by a rule, or by hand.
 #pragma once
 
 #include "engine/model/model.h"
 #include "ui/lab/lab_section.h"
-#include "ui/lab/value_edit.h"
 
-class QComboBox;
 class QLabel;
-class QPushButton;
-class QSpinBox;
 class QTableView;
 
 namespace stagecraft::ui {
@@ -28,12 +24,16 @@ protected:
 
 private:
     void showModelChoice();
+    void showTied();
+    void showRule();
+    void takeRule();
 
     QComboBox* model_;
     QSpinBox* rows_;
+    QCheckBox* tied_;
     QLabel* summary_;
+    QComboBox* rule_;
     ValueEdit<engine::Partition>* partition_;
-    QPushButton* balance_;
     InlineNote* problem_;
     LayerModel* layers_;
     QTableView* table_;

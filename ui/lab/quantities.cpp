@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/lab/quantities.h"
 
+#include "engine/plan/plan_words.h"
 #include "traces/base/parse_list.h"
 #include "traces/base/text.h"
 
@@ -124,6 +125,60 @@ Expected<double> parsePositive(std::string_view text)
 
 std::string showNumber(double value) { return fmt::format("{}", value); }
 
+namespace {
+
+// From `least` to `most`; `allowed` says so in words.
+Expected<double> parseNumber(std::string_view text, double least, double most, std::string_view allowed)
+{
+    const std::optional<Number> number = leadingNumber(text);
+    if (!number || !number->rest.empty() || !(number->value >= least && number->value <= most))
+        return Error{fmt::format("\"{}\" is not allowed; {}", trimmed(text, kLineBlanks), allowed)};
+    return number->value;
+}
+
+} // namespace
+
+Expected<double> parseMomentum(std::string_view text) { return parseNumber(text, 0, 1, "write a number from 0 to 1, such as 0.9"); }
+
+Expected<MaybeNumber> parseWeightDecay(std::string_view text)
+{
+    text = trimmed(text, kLineBlanks);
+    if (text.empty() || text == "auto") return MaybeNumber{};
+    const Expected<double> decay = parseNumber(text, 0, kMostNumber, "write a number from 0 on, such as 0.01, or auto");
+    if (!decay.ok()) return decay.error();
+    return MaybeNumber{decay.value()};
+}
+
+std::string showMaybeNumber(const MaybeNumber& value) { return value ? showNumber(*value) : "auto"; }
+
+Expected<double> parseClipNorm(std::string_view text)
+{
+    text = trimmed(text, kLineBlanks);
+    if (text.empty() || text == "none") return 0.0;
+    return parseNumber(text, 0, 1e30, "write a number above 0, such as 1, or none");
+}
+
+std::string showClipNorm(double norm) { return norm == 0 ? "none" : showNumber(norm); }
+
+Expected<double> parseLossScale(std::string_view text)
+{
+    constexpr int kMostExponent = 120;
+    text = trimmed(text, kLineBlanks);
+    const bool power = text.starts_with("2^");
+    const std::optional<Number> number = leadingNumber(power ? text.substr(2) : text);
+    const double scale = !number ? 0 : power ? std::exp2(number->value) : number->value;
+    int exponent = 0;
+    if (!number || !number->rest.empty() || std::frexp(scale, &exponent) != 0.5 || std::abs(exponent - 1) > kMostExponent)
+        return Error{fmt::format("\"{}\" is not allowed; write a power of two, such as 65536 or 2^16, from 2^-{} to 2^{}", text, kMostExponent, kMostExponent)};
+    return scale;
+}
+
+std::string showLossScale(double scale)
+{
+    constexpr double kMostDigits = 1 << 20; // beyond it nobody sees that it is a power of two
+    return scale >= 1 && scale <= kMostDigits ? fmt::format("{:.0f}", scale) : fmt::format("2^{}", std::ilogb(scale));
+}
+
 Expected<double> parseJitter(std::string_view text)
 {
     const Expected<double> fraction = parseFraction(trimmed(text, kLineBlanks));
@@ -201,17 +256,23 @@ Expected<traces::Bytes> parseMaybeSize(std::string_view text)
 
 std::string showMaybeSize(traces::Bytes bytes) { return bytes == 0 ? "not known" : showSize(bytes); }
 
-Expected<std::vector<double>> parseFactors(std::string_view text)
+namespace {
+
+Expected<std::vector<double>> parseFactorsFrom(std::string_view text, double least, double most, std::string_view ofWhat)
 {
-    return parseEntries<double>(text, [](std::string_view word) -> Expected<double> {
-        constexpr double kMost = 1e6;
+    return parseEntries<double>(text, [=](std::string_view word) -> Expected<double> {
         double factor = 0;
         const auto [end, fault] = std::from_chars(word.data(), word.data() + word.size(), factor);
-        if (fault != std::errc{} || end != word.data() + word.size() || !(factor >= 0 && factor <= kMost))
-            return Error{fmt::format("\"{}\" is no factor; write one number from 0 to 1000000 for each rank, such as 1, 1.5, 1", word)};
+        if (fault != std::errc{} || end != word.data() + word.size() || !(factor >= least && factor <= most))
+            return Error{fmt::format("\"{}\" is no factor; write one number from {:.0f} to {:.0f} for each {}, such as 1, 1.5, 1", word, least, most, ofWhat)};
         return factor;
     });
 }
+
+} // namespace
+
+Expected<std::vector<double>> parseFactors(std::string_view text) { return parseFactorsFrom(text, 0, kMostNumber, "rank"); }
+Expected<std::vector<double>> parseSlowdown(std::string_view text) { return parseFactorsFrom(text, 1, engine::kMostSlowdown, "stage"); }
 
 std::string showFactors(const std::vector<double>& factors) { return fmt::format("{}", fmt::join(factors, ", ")); }
 

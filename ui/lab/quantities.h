@@ -40,6 +40,16 @@ std::string showRate(double perSecond); // "81.51 k/s"
 // A positive number such as a learning rate.
 traces::Expected<double> parsePositive(std::string_view text);
 std::string showNumber(double value);
+traces::Expected<double> parseMomentum(std::string_view text); // 0 to 1
+using MaybeNumber = std::optional<double>;
+traces::Expected<MaybeNumber> parseWeightDecay(std::string_view text); // "", "auto": nullopt; else from 0 on
+std::string showMaybeNumber(const MaybeNumber& value);
+// 0 shows as "none".
+traces::Expected<double> parseClipNorm(std::string_view text);
+std::string showClipNorm(double norm);
+// A power of two: "1", "65536", "2^24".
+traces::Expected<double> parseLossScale(std::string_view text);
+std::string showLossScale(double scale);
 traces::Expected<double> parseJitter(std::string_view text); // "5%" up to 100 %
 std::string showJitter(double fraction);
 traces::Expected<double> parseShare(std::string_view text); // "50%" or "0.5", 0 % to 100 %
@@ -57,6 +67,7 @@ std::string showMaybeSize(traces::Bytes bytes);
 
 // "1, 1, 1.5, 0.5" and "0, 0, 5ms"; empty: all alike.
 traces::Expected<std::vector<double>> parseFactors(std::string_view text);
+traces::Expected<std::vector<double>> parseSlowdown(std::string_view text); // of each stage, 1 to 1000
 std::string showFactors(const std::vector<double>& factors);
 traces::Expected<std::vector<traces::TimeNs>> parseDurations(std::string_view text);
 std::string showDurations(const std::vector<traces::TimeNs>& times);

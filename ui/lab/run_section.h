@@ -4,11 +4,8 @@
 #pragma once
 
 #include "ui/lab/lab_section.h"
-#include "ui/lab/value_edit.h"
 
-class QComboBox;
 class QLineEdit;
-class QSpinBox;
 
 namespace stagecraft::ui {
 
@@ -34,10 +31,6 @@ private:
     QComboBox* device_;
     QSpinBox* steps_;
     QComboBox* check_;
-    QComboBox* optimizer_;
-    ValueEdit<double>* learningRate_;
-    QComboBox* rateCourse_;
-    QSpinBox* warmup_;
     ValueEdit<std::uint64_t>* seed_;
     QLineEdit* command_;
     TroubleBox* trouble_;

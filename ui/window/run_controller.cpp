@@ -5,6 +5,7 @@
 #include "engine/plan/plan_json.h"
 #include "traces/store/record.h"
 #include "ui/bridge/text.h"
+#include "ui/window/result_notes.h"
 
 #include <QDateTime>
 
@@ -51,6 +52,7 @@ RunController::RunController(QObject* parent) : QObject(parent)
     });
     connect(&session_, &WorkerSession::resulted, this, [this](const engine::RunResult& result) {
         result_ = result;
+        for (const QString& line : resultNotes(result)) emit note(line);
         emit resulted();
     });
     connect(&session_, &WorkerSession::workerSaid, this,

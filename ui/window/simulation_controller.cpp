@@ -10,11 +10,12 @@ namespace {
 
 using traces::Expected;
 
-// Without what no simulation goes by: of a run, only the optimizer says how much state there is. What a plan comes to have counts
-// until it is left out here.
+// Without what no simulation goes by: of a run, only the optimizer says how much state there is, and data has no part in it. What a
+// plan comes to have counts until it is left out here.
 engine::Plan simulatedPart(engine::Plan plan)
 {
     plan.description.clear();
+    plan.data = {};
     plan.run = {.optimizer = plan.run.optimizer};
     return plan;
 }
@@ -25,7 +26,8 @@ bool simulateAlike(const engine::Plan& a, const engine::Plan& b) { return simula
 
 Expected<Simulation> simulatePlan(const engine::Plan& plan, const std::stop_token& stop)
 {
-    if (Expected<void> sound = checkPlan(plan); !sound.ok()) return sound.error();
+    // a run's own settings that contradict each other, or a file that is still to be named, are no obstacle
+    if (Expected<void> sound = checkPlan(simulatedPart(plan)); !sound.ok()) return sound.error();
     Expected<engine::Schedule> schedule = scheduleOf(plan, stop);
     if (!schedule.ok()) return schedule.error();
     Expected<engine::CostTable> costs = costsOf(plan);

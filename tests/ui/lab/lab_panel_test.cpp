@@ -290,7 +290,7 @@ TEST_F(LabPanelTest, TakesNoNumberThatAPlansFileCouldNotSay)
     EXPECT_TRUE(engine::readPlan(engine::writePlan(document.plan())).ok());
 }
 
-TEST_F(LabPanelTest, CutsTheModelAsTypedAndBalancesItAgain)
+TEST_F(LabPanelTest, CutsTheModelAsTypedAndByTheRuleAgain)
 {
     open("mlp");
     type("partition", "1, 2, 3, 2");
@@ -301,7 +301,8 @@ TEST_F(LabPanelTest, CutsTheModelAsTypedAndBalancesItAgain)
     EXPECT_EQ(layers->index(7, 1).data().toString(), "3");
     type("partition", "1, 2, 3, 9");
     EXPECT_FALSE(the<QLabel>("modelProblem").isHidden());
-    the<QPushButton>("balance").click();
+    auto& rule = the<QComboBox>("partitionRule");
+    rule.setCurrentIndex(rule.findData(static_cast<int>(engine::PartitionRule::Flops)));
     EXPECT_TRUE(document.plan().partition.empty());
     EXPECT_TRUE(the<QLabel>("modelProblem").isHidden());
     EXPECT_EQ(the<QLineEdit>("partition").text(), "2, 2, 2, 2");

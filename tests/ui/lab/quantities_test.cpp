@@ -78,6 +78,35 @@ TEST(Quantities, BoundJitterAndNumbers)
     EXPECT_THAT(parsePositive("1e7").error().message, HasSubstr("at most 1e+06"));
 }
 
+TEST(Quantities, ReadWhatATrainingTakes)
+{
+    EXPECT_EQ(parseClipNorm("none").value(), 0);
+    EXPECT_EQ(parseClipNorm(showClipNorm(0)).value(), 0);
+    EXPECT_EQ(parseClipNorm(" 1.5 ").value(), 1.5);
+    EXPECT_FALSE(parseClipNorm("-1").ok());
+    EXPECT_FALSE(parseClipNorm("1 x").ok());
+    EXPECT_EQ(parseMomentum("0.9").value(), 0.9);
+    EXPECT_FALSE(parseMomentum("1.1").ok());
+    EXPECT_FALSE(parseWeightDecay("auto").value().has_value());
+    EXPECT_EQ(parseWeightDecay("0").value(), 0);
+    EXPECT_EQ(showMaybeNumber(std::nullopt), "auto");
+    EXPECT_FALSE(parseWeightDecay("much").ok());
+    EXPECT_THAT(parseSlowdown("1, 2.5").value(), testing::ElementsAre(1, 2.5));
+    EXPECT_THAT(parseSlowdown("0.5").error().message, HasSubstr("from 1 to 1000 for each stage"));
+}
+
+TEST(Quantities, ReadALossScaleAsAPowerOfTwo)
+{
+    for (const auto& [text, value] : {std::pair{"1", 1.0}, std::pair{"65536", 65536.0}, std::pair{"2^24", 16777216.0}, std::pair{"0.5", 0.5}, std::pair{"2^-3", 0.125}}) {
+        EXPECT_EQ(parseLossScale(text).value(), value) << text;
+        EXPECT_EQ(parseLossScale(showLossScale(value)).value(), value) << showLossScale(value);
+    }
+    EXPECT_EQ(showLossScale(65536), "65536");
+    EXPECT_EQ(showLossScale(16777216.0 * 16), "2^28");
+    EXPECT_EQ(parseLossScale("2^120").value(), std::exp2(120));
+    for (const char* text : {"3", "0", "-2", "2^0.5", "2^121", "2^", "", "2^9999"}) EXPECT_FALSE(parseLossScale(text).ok()) << text;
+}
+
 TEST(Quantities, ShowCountsWithPrefixes)
 {
     EXPECT_EQ(showCount(2'099'200), "2.099 M");

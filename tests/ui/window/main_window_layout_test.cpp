@@ -144,11 +144,13 @@ TEST_F(MainWindowTest, CutsNothingOffInTheLab)
     engine::Plan plan = withShape(window->workbench().document().plan(), 8, 1);
     plan.costs.source = engine::CostSource::Model;
     window->workbench().document().edit(plan, "ranks", "ranks");
+    for (FoldBox* box : window->findChildren<FoldBox*>()) box->setOpen(true);
     QCoreApplication::processEvents(); // layouts
     auto& partition = the<QLineEdit>("partition");
     EXPECT_EQ(partition.text(), "1, 1, 1, 1, 1, 1, 1, 1");
     EXPECT_GE(partition.contentsRect().width() - 4, partition.fontMetrics().horizontalAdvance("16, 16, 16, 16, 16, 16, 16, 16"));
-    for (const char* name : {"model", "schedule", "costSource", "runMode", "device", "check", "optimizer"}) {
+    for (const char* name : {"model", "partitionRule", "schedule", "costSource", "runMode", "device", "check", "optimizer", "rateCourse", "dataSource",
+                             "dataTokens", "handoff", "activationAccount"}) {
         auto& box = the<QComboBox>(name);
         QStyleOptionComboBox option;
         option.initFrom(&box);

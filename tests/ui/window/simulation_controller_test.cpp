@@ -81,6 +81,19 @@ TEST(SimulationController, DoesNotSimulateAnewForWhatChangesNoTime)
     EXPECT_EQ(changed.size(), 1);
 }
 
+// A file that is still to be named, or settings of a run that contradict each other, are no business of a simulation.
+TEST(SimulationController, SimulatesWhateverARunLacks)
+{
+    SimulationController controller;
+    engine::Plan plan = planOf(4, 8);
+    plan.data.source = engine::DataSource::Idx;
+    plan.run.slowdown = {2};
+    ASSERT_FALSE(checkPlan(plan).ok());
+    controller.setPlan(plan);
+    EXPECT_EQ(controller.problem().toStdString(), "");
+    EXPECT_TRUE(controller.simulation().trace);
+}
+
 TEST(SimulationController, SimulatesAnewForWhatTheMachineAndTheOptimizerChange)
 {
     SimulationController controller;
