@@ -4,17 +4,16 @@
 #include "engine/explain/family_shape.h"
 #include "ui/bridge/text.h"
 #include "ui/explore/schedule_list.h"
+#include "ui/explore/text_table.h"
+#include "ui/explore/window_parts.h"
 #include "ui/export/timeline_export.h"
 #include "ui/timeline/timeline_widget.h"
 #include "ui/window/workbench.h"
 
 #include <QCheckBox>
 #include <QFormLayout>
-#include <QHeaderView>
-#include <QLabel>
 #include <QPushButton>
 #include <QSplitter>
-#include <QTableWidget>
 #include <QVBoxLayout>
 
 #include <algorithm>
@@ -25,18 +24,12 @@ ComparisonWindow::ComparisonWindow(Workbench& workbench, FileDialogs dialogs, QW
     : QDialog(parent, Qt::Window), workbench_(workbench), dialogs_(std::move(dialogs)), theme_(Theme::of(ThemeKind::Light)),
       schedules_(new ScheduleList), withTrace_(new QCheckBox(tr("With the &open trace"))), problem_(new InlineNote(InlineNote::Tone::Problem)),
       start_(new QPushButton(tr("&Compare"))), export_(new QPushButton(tr("&Export picture…"))), timeline_(new TimelineWidget(scene_)),
-      table_(new QTableWidget)
+      table_(new TextTable(tr("Figures, and how they differ from the first"), {.namesAside = true, .leastWidth = 120}))
 {
     setObjectName("comparison");
     setWindowTitle(tr("Comparison of schedules"));
-    auto* columns = new QSplitter(Qt::Horizontal);
-    columns->addWidget(buildControls());
-    columns->addWidget(buildResult());
-    columns->setStretchFactor(1, 1);
-    columns->setChildrenCollapsible(false);
-    columns->setSizes({230, 820});
     auto* layout = new QVBoxLayout(this);
-    layout->addWidget(columns);
+    layout->addWidget(besideControls(buildControls(), buildResult(), 230));
     resize(1120, 720);
     connect(start_, &QPushButton::clicked, this, &ComparisonWindow::compareChecked);
     connect(export_, &QPushButton::clicked, this, &ComparisonWindow::exportPicture);
@@ -63,23 +56,14 @@ QWidget* ComparisonWindow::buildControls()
     start_->setObjectName("comparisonStart");
     export_->setObjectName("comparisonExport");
     problem_->setObjectName("comparisonProblem");
-    auto* form = new QFormLayout;
-    form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
+    QFormLayout* form = newControlForm();
     addField(*form, tr("Sche&dules"), *schedules_, tr("Those that are simulated with the plan; Space checks one. The first is what the others are set against."),
              LabelPlace::Above);
     describe(*withTrace_, tr("With the open trace"), tr("Sets the measured or opened trace beside them."));
     describe(*export_, tr("Export picture"), tr("Draws timelines and table into a PNG, SVG or PDF file."));
     start_->setDefault(true);
     export_->setAutoDefault(false);
-    auto* box = new QWidget;
-    auto* layout = new QVBoxLayout(box);
-    layout->setContentsMargins(0, 0, 8, 0);
-    layout->addLayout(form, 1);
-    layout->addWidget(withTrace_);
-    layout->addWidget(problem_);
-    layout->addWidget(start_);
-    layout->addWidget(export_);
-    return box;
+    return controlColumn(form, {withTrace_, problem_, start_, export_});
 }
 
 QWidget* ComparisonWindow::buildResult()
@@ -87,19 +71,7 @@ QWidget* ComparisonWindow::buildResult()
     timeline_->setObjectName("comparisonTimeline");
     timeline_->setEmptyText(tr("Nothing to compare yet"), tr("Check schedules on the left and press Compare, or select some in the gallery."));
     table_->setObjectName("comparisonTable");
-    table_->setAccessibleName(tr("Figures, and how they differ from the first"));
-    table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
-    table_->setFrameShape(QFrame::NoFrame);
-    table_->setAlternatingRowColors(true);
-    table_->setTabKeyNavigation(false);
-    table_->verticalHeader()->setDefaultSectionSize(table_->fontMetrics().height() + 9);
-    auto* rows = new QSplitter(Qt::Vertical);
-    rows->addWidget(timeline_);
-    rows->addWidget(table_);
-    rows->setStretchFactor(0, 1);
-    rows->setChildrenCollapsible(false);
-    rows->setSizes({430, 270});
-    return rows;
+    return aboveTable(timeline_, table_);
 }
 
 void ComparisonWindow::setTheme(const Theme& theme)
@@ -157,7 +129,7 @@ void ComparisonWindow::take(Result result)
     if (withTrace_->isChecked() && withTrace_->isEnabled()) addOpenTrace();
     scene_.setSources(sources_, Arrangement::Stacked);
     timeline_->fitAll();
-    showTable();
+    table_->setTexts(comparisonTable(steps_));
     refresh();
     emit compared();
 }
@@ -171,27 +143,6 @@ void ComparisonWindow::addOpenTrace()
     const QString title = tr("%1 trace").arg(workbench_.otherWord());
     sources_.push_back({.trace = other, .label = title, .growing = false, .role = SourceRole::Other});
     steps_.push_back({.title = title, .figures = all[all.size() / 2], .microbatches = other->info.microbatches});
-}
-
-void ComparisonWindow::showTable()
-{
-    const std::vector<QStringList> rows = comparisonTable(steps_);
-    table_->clear();
-    table_->setRowCount(static_cast<int>(rows.size()) - 1);
-    table_->setColumnCount(static_cast<int>(steps_.size()));
-    table_->setHorizontalHeaderLabels(rows.front().mid(1));
-    QStringList names;
-    for (std::size_t r = 1; r < rows.size(); ++r) {
-        names << rows[r].front();
-        for (int c = 1; c < rows[r].size(); ++c) {
-            auto* item = new QTableWidgetItem(rows[r][c]);
-            item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
-            table_->setItem(static_cast<int>(r) - 1, c - 1, item);
-        }
-    }
-    table_->setVerticalHeaderLabels(names);
-    table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
-    table_->horizontalHeader()->setMinimumSectionSize(120);
 }
 
 void ComparisonWindow::refresh()

@@ -26,11 +26,11 @@
 
 class QCheckBox;
 class QPushButton;
-class QTableWidget;
 
 namespace stagecraft::ui {
 
 class ScheduleList;
+class TextTable;
 class TimelineWidget;
 class Workbench;
 
@@ -61,7 +61,6 @@ private:
     QWidget* buildResult();
     void take(Result result);
     void addOpenTrace();
-    void showTable();
     void refresh();
     void exportPicture();
 
@@ -77,7 +76,7 @@ private:
     QPushButton* start_;
     QPushButton* export_;
     TimelineWidget* timeline_;
-    QTableWidget* table_;
+    TextTable* table_;
     BackgroundJob<Result> job_; // last: it ends before what it uses
 };
 

@@ -6,6 +6,7 @@
 #include "traces/format/output_file.h"
 #include "ui/bridge/text.h"
 #include "ui/explore/schedule_list.h"
+#include "ui/explore/window_parts.h"
 #include "ui/export/plot_export.h"
 #include "ui/lab/plan_document.h"
 #include "ui/plots/sweep_plot.h"
@@ -72,14 +73,8 @@ SweepWindow::SweepWindow(const PlanDocument& document, FileDialogs dialogs, QWid
 {
     setObjectName("sweepWindow");
     setWindowTitle(tr("Curves"));
-    auto* columns = new QSplitter(Qt::Horizontal);
-    columns->addWidget(buildControls());
-    columns->addWidget(buildCurves());
-    columns->setStretchFactor(1, 1);
-    columns->setChildrenCollapsible(false);
-    columns->setSizes({kControlsWidth, 700});
     auto* layout = new QVBoxLayout(this);
-    layout->addWidget(columns);
+    layout->addWidget(besideControls(buildControls(), buildCurves(), kControlsWidth));
     resize(1080, 640);
 
     connect(quantity_, &QComboBox::currentIndexChanged, this, &SweepWindow::showQuantity);
@@ -126,14 +121,12 @@ QWidget* SweepWindow::buildControls()
     batch_->setPlaceholderText(tr("the plan's own"));
     fixed_->setPlaceholderText(tr("none"));
 
-    auto* form = new QFormLayout;
-    form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
+    QFormLayout* form = newControlForm();
     addField(*form, tr("&Vary"), *quantity_, tr("The quantity of the plan that takes one value after the other; all others stay."), LabelPlace::Above);
     addField(*form, tr("V&alues"), *values_, tr("A list (4,8,16), a range (1..64, 0us..500us+50us), or one that grows by a factor (1..1024*2)."),
              LabelPlace::Above);
     addField(*form, tr("Sche&dules"), *schedules_, tr("Those that are simulated and plotted; Space checks one."), LabelPlace::Above);
-    more_ = new QFormLayout;
-    more_->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
+    more_ = newControlForm();
     addField(*more_, tr("&Batch"), *batch_, tr("Samples of a step (B); a micro-batch of b makes B/b of them."));
     addField(*more_, tr("Fi&xed cost"), *fixed_, tr("What every action costs beside its time, such as 50us: with it there is a best micro-batch size."));
     addField(*more_, tr("Scalin&g"), *scaling_, tr("How the work changes with the ranks; adds speed-up and efficiency, with Amdahl's or Gustafson's line."));

@@ -4,18 +4,18 @@
 #include "engine/session/session.h"
 #include "ui/bridge/text.h"
 #include "ui/explore/schedule_list.h"
+#include "ui/explore/text_table.h"
+#include "ui/explore/window_parts.h"
 #include "ui/timeline/timeline_widget.h"
 #include "ui/window/workbench.h"
 
 #include <QComboBox>
 #include <QFileInfo>
 #include <QFormLayout>
-#include <QHeaderView>
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSignalBlocker>
 #include <QSplitter>
-#include <QTableWidget>
 #include <QTimer>
 #include <QVBoxLayout>
 
@@ -33,18 +33,12 @@ WhatIfWindow::WhatIfWindow(Workbench& workbench, QWidget* parent)
     : QDialog(parent, Qt::Window), workbench_(workbench), traces_(new QComboBox), schedules_(new ScheduleList), microbatches_(new QLineEdit),
       partition_(new QLineEdit), stageTimes_(new QLineEdit), problem_(new InlineNote(InlineNote::Tone::Problem)),
       notes_(new InlineNote(InlineNote::Tone::Hint)), start_(new QPushButton(tr("&Predict"))), run_(new QPushButton(tr("&Run the chosen one"))),
-      timeline_(new TimelineWidget(scene_)), table_(new QTableWidget)
+      timeline_(new TimelineWidget(scene_)), table_(new TextTable(tr("The trace's step, and each prediction"), {.leftColumns = 3}))
 {
     setObjectName("whatIf");
     setWindowTitle(tr("What if"));
-    auto* columns = new QSplitter(Qt::Horizontal);
-    columns->addWidget(buildControls());
-    columns->addWidget(buildResult());
-    columns->setStretchFactor(1, 1);
-    columns->setChildrenCollapsible(false);
-    columns->setSizes({260, 860});
     auto* layout = new QVBoxLayout(this);
-    layout->addWidget(columns);
+    layout->addWidget(besideControls(buildControls(), buildResult(), 260));
     resize(1180, 720);
     connect(start_, &QPushButton::clicked, this, &WhatIfWindow::predict);
     connect(run_, &QPushButton::clicked, this, &WhatIfWindow::runChosen);
@@ -79,8 +73,7 @@ QWidget* WhatIfWindow::buildControls()
     for (QLineEdit* edit : {microbatches_, partition_, stageTimes_}) edit->setPlaceholderText(tr("as in the trace"));
     traces_->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
     traces_->setMinimumContentsLength(12);
-    auto* form = new QFormLayout;
-    form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
+    QFormLayout* form = newControlForm();
     addField(*form, tr("&Trace"), *traces_, tr("The run or opened trace whose times predictions are made from."), LabelPlace::Above);
     addField(*form, tr("Sche&dules"), *schedules_, tr("Each that is checked becomes a prediction; Space checks one."), LabelPlace::Above);
     addField(*form, tr("&Micro-batches"), *microbatches_, tr("Another number of them, of the same size."), LabelPlace::Above);
@@ -91,14 +84,7 @@ QWidget* WhatIfWindow::buildControls()
     describe(*run_, tr("Run the chosen one"), tr("Takes the plan of the chosen prediction into the lab, really runs it, and tells how far off it was."));
     start_->setDefault(true);
     run_->setAutoDefault(false);
-    auto* box = new QWidget;
-    auto* layout = new QVBoxLayout(box);
-    layout->setContentsMargins(0, 0, 8, 0);
-    layout->addLayout(form, 1);
-    layout->addWidget(problem_);
-    layout->addWidget(start_);
-    layout->addWidget(run_);
-    return box;
+    return controlColumn(form, {problem_, start_, run_});
 }
 
 QWidget* WhatIfWindow::buildResult()
@@ -106,27 +92,14 @@ QWidget* WhatIfWindow::buildResult()
     timeline_->setObjectName("whatIfTimeline");
     timeline_->setEmptyText(tr("Nothing predicted yet"), tr("Choose a trace and what is to be other than it was, and press Predict."));
     table_->setObjectName("whatIfTable");
-    table_->setAccessibleName(tr("The trace's step, and each prediction"));
-    table_->setEditTriggers(QAbstractItemView::NoEditTriggers);
     table_->setSelectionBehavior(QAbstractItemView::SelectRows);
     table_->setSelectionMode(QAbstractItemView::SingleSelection);
-    table_->setFrameShape(QFrame::NoFrame);
-    table_->setAlternatingRowColors(true);
-    table_->setTabKeyNavigation(false);
-    table_->verticalHeader()->hide();
-    table_->verticalHeader()->setDefaultSectionSize(table_->fontMetrics().height() + 9);
     auto* below = new QWidget;
     auto* layout = new QVBoxLayout(below);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->addWidget(table_, 1);
     layout->addWidget(notes_);
-    auto* rows = new QSplitter(Qt::Vertical);
-    rows->addWidget(timeline_);
-    rows->addWidget(below);
-    rows->setStretchFactor(0, 1);
-    rows->setChildrenCollapsible(false);
-    rows->setSizes({430, 270});
-    return rows;
+    return aboveTable(timeline_, below);
 }
 
 void WhatIfWindow::setTheme(const Theme& theme) { timeline_->setTheme(theme); }
@@ -199,29 +172,10 @@ void WhatIfWindow::take(const TracePtr& base, Result result)
             shown_.push_back({std::make_shared<const traces::Trace>(predictions_[i].trace), i});
         }
     }
-    showTable();
+    table_->setTexts(whatIfTable(rows_));
     if (!rows_.empty()) table_->selectRow(static_cast<int>(std::min<std::size_t>(2, rows_.size() - 1))); // the first that is other
     showChosen();
     emit predicted();
-}
-
-void WhatIfWindow::showTable()
-{
-    const std::vector<QStringList> rows = whatIfTable(rows_);
-    const QSignalBlocker quiet(table_);
-    table_->clear();
-    table_->setRowCount(static_cast<int>(rows.size()) - 1);
-    table_->setColumnCount(static_cast<int>(rows.front().size()));
-    table_->setHorizontalHeaderLabels(rows.front());
-    constexpr int kFirstNumber = 3; // of the columns
-    for (std::size_t r = 1; r < rows.size(); ++r) {
-        for (int c = 0; c < rows[r].size(); ++c) {
-            auto* item = new QTableWidgetItem(rows[r][c]);
-            item->setTextAlignment((c < kFirstNumber ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
-            table_->setItem(static_cast<int>(r) - 1, c, item);
-        }
-    }
-    table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
 }
 
 // The trace, the chosen prediction, and its run below each other.
@@ -317,7 +271,7 @@ void WhatIfWindow::takeRun()
     }
     rows_.insert(rows_.begin() + static_cast<std::ptrdiff_t>(place), row.value());
     shown_.insert(shown_.begin() + static_cast<std::ptrdiff_t>(place), {run.trace(), ran});
-    showTable();
+    table_->setTexts(whatIfTable(rows_));
     table_->selectRow(static_cast<int>(place) - 1);
     showChosen();
     emit performed();

@@ -29,11 +29,11 @@
 class QComboBox;
 class QLineEdit;
 class QPushButton;
-class QTableWidget;
 
 namespace stagecraft::ui {
 
 class ScheduleList;
+class TextTable;
 class TimelineWidget;
 class Workbench;
 
@@ -73,7 +73,6 @@ private:
     void listTraces();
     void take(const TracePtr& base, Result result);
     void takeRun();
-    void showTable();
     void showChosen();
     void refresh();
     [[nodiscard]] std::optional<std::size_t> chosenPrediction() const;
@@ -98,7 +97,7 @@ private:
     QPushButton* start_;
     QPushButton* run_;
     TimelineWidget* timeline_;
-    QTableWidget* table_;
+    TextTable* table_;
     BackgroundJob<Result> job_; // last: it ends before what it uses
 };
 
