@@ -32,8 +32,8 @@ public:
 
     [[nodiscard]] int rank() const override { return group_->rank(); }
     [[nodiscard]] bool speaks() const override { return rank() == (group_->lost() == 0 ? 1 : 0); }
-    Expected<std::string> fromFirst(const Expected<std::string>& own) override { return group_->fromFirst(own); }
-    Expected<void> agree(const Expected<void>& own) override { return group_->agree(own); }
+    Expected<std::string> fromFirst(std::string_view about, const Expected<std::string>& own) override { return group_->fromFirst(about, own); }
+    Expected<void> agree(std::string_view about, const Expected<void>& own) override { return group_->agree(about, own); }
     void leave() override { group_->leave(); }
     std::unique_ptr<engine::Session> makeSession() override { return runtime::makeLocalSession({.group = group_.get()}); }
 

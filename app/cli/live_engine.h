@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace stagecraft::cli {
 
@@ -26,10 +27,10 @@ public:
     virtual ~Team() = default;
     [[nodiscard]] virtual int rank() const = 0;
     [[nodiscard]] virtual bool speaks() const = 0; // for all: rank 0, or the first that is left of them
-    // All call each of these, in the same order.
-    virtual Expected<std::string> fromFirst(const Expected<std::string>& own) = 0; // what rank 0 has, or its error
-    virtual Expected<void> agree(const Expected<void>& own) = 0;                   // the first error of all
-    virtual void leave() = 0;                                                      // at the end; nothing where one is lost
+    // All call each of these, in the same order, and about the same.
+    virtual Expected<std::string> fromFirst(std::string_view about, const Expected<std::string>& own) = 0; // what rank 0 has, or its error
+    virtual Expected<void> agree(std::string_view about, const Expected<void>& own) = 0;                   // the first error of all
+    virtual void leave() = 0; // at the end; nothing where one is lost
 
     virtual std::unique_ptr<engine::Session> makeSession() = 0;
 };

@@ -164,11 +164,14 @@ private:
 Expected<LiveRun> follow(engine::Session& session, const engine::Plan& plan, const FollowOptions& options)
 {
     std::optional<JournalFile> journal;
+    Expected<void> ready;
     if (!options.journal.empty()) {
         Expected<JournalFile> opened = JournalFile::open(options.journal);
-        if (!opened.ok()) return opened.error();
-        journal.emplace(std::move(opened).value());
+        if (opened.ok()) journal.emplace(std::move(opened).value());
+        else ready = opened.error();
     }
+    if (options.agree) ready = options.agree(ready); // before any of them starts: it would wait for the others for ever
+    if (!ready.ok()) return ready.error();
 
     const StopOnSignal stopOnSignal;
     if (auto started = session.start(plan); !started.ok()) return started.error();

@@ -12,6 +12,7 @@
 #include "engine/session/session_message.h"
 #include "traces/store/recent_trace.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -22,6 +23,8 @@ struct FollowOptions {
     bool progress = false; // on standard error, for a terminal
     std::size_t slices = traces::RecentTrace::kEverything; // that stay in memory: the last steps, so that a run may go on for days
     bool notes = true;     // on standard error as they come
+    // Of several processes, each of which follows its own session: from how opening the journal went here, how it went for all.
+    std::function<Expected<void>(const Expected<void>& opened)> agree = {};
 };
 
 struct LiveRun {

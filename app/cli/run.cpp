@@ -35,6 +35,7 @@ namespace {
 
 constexpr int kMaxSteps = 1'000'000;
 constexpr std::size_t kSlicesInMemory = std::size_t{1} << 14; // a few MB
+constexpr std::string_view kPlan = "the plan";
 
 struct Options {
     std::string plan;
@@ -338,10 +339,10 @@ Asked sharedPlan(const Options& options, const std::optional<Launch>& launch, Te
 {
     if (team.rank() == 0) {
         Asked asked = askedPlan(options, launch);
-        static_cast<void>(team.fromFirst(asked.plan ? Expected<std::string>(engine::writePlan(*asked.plan)) : Error{fmt::format("{}", asked.code)}));
+        static_cast<void>(team.fromFirst(kPlan, asked.plan ? Expected<std::string>(engine::writePlan(*asked.plan)) : Error{fmt::format("{}", asked.code)}));
         return asked;
     }
-    const Expected<std::string> text = team.fromFirst(std::string());
+    const Expected<std::string> text = team.fromFirst(kPlan, std::string());
     if (!text.ok()) return {{}, text.error().message == fmt::format("{}", kWrongUse) ? kWrongUse : kFailed};
     Expected<engine::Plan> plan = engine::readPlan(text.value());
     if (!plan.ok()) return {{}, failed(plan.error())};
@@ -366,7 +367,7 @@ int keepTeamsTrace(LiveRun& run, const engine::Plan& plan, const Options& option
         if (run.trace.info.ranks > 1 && traces::isRankPart(run.trace)) saved = Error{"not all ranks could give their parts of the trace"};
         else saved = saveTraceTo(run.trace, plan, options.trace);
     }
-    const Expected<void> all = team.agree(saved);
+    const Expected<void> all = team.agree("the trace", saved);
     const std::string own = partFile(options.trace, team.rank());
     if (all.ok()) {
         std::error_code ignored;
@@ -411,8 +412,9 @@ int runInTeam(const engine::Plan& plan, const Options& options, Team& team)
                                     .progress = first && ::isatty(STDERR_FILENO) == 1,
                                     // the whole is written from memory
                                     .slices = first && !options.trace.empty() ? traces::RecentTrace::kEverything : kSlicesInMemory,
-                                    .notes = first});
-    if (!run.ok()) return first ? failed(run.error()) : kFailed;
+                                    .notes = first,
+                                    .agree = [&](const Expected<void>& opened) { return team.agree("the files of the trace", opened); }});
+    if (!run.ok()) return team.speaks() ? failed(run.error()) : kFailed;
     int code = run.value().state == engine::SessionState::Finished ? kDone : kFailed;
     if (team.speaks()) code = report(run.value(), options);
     const int kept = keepTeamsTrace(run.value(), plan, options, team);

@@ -6,13 +6,28 @@
 #include "engine/transport/process_group.h"
 
 #include <exception>
+#include <string_view>
 #include <system_error>
+#include <type_traits>
 
 namespace stagecraft::runtime {
 
 using namespace engine;
 
 namespace {
+
+// What `make` returns, or the error of what it throws.
+template <class Make>
+std::invoke_result_t<Make> orError(Make&& make)
+{
+    try {
+        return make();
+    } catch (const std::system_error& error) {
+        return Error{threadFailure("the run's controller", error.code().message()).text};
+    } catch (const std::exception& error) {
+        return Error{std::string("the run cannot start: ") + error.what()};
+    }
+}
 
 class LocalSession final : public Session {
 public:
@@ -22,25 +37,7 @@ public:
     {
         if (run_ && !finished(state_.load()))
             return Error{"a run is going on: stop it first, or wait until it has ended"};
-        try {
-            Expected<RunnablePlan> runnable = makeRunnable(plan, options_.memory ? *options_.memory : hostMemory(), options_.group);
-            // what keeps one process from it keeps all
-            if (options_.group != nullptr && plan.run.mode == RunMode::Processes) {
-                const Expected<void> all = options_.group->agree(runnable.ok() ? Expected<void>{} : runnable.error());
-                if (!all.ok()) return all.error();
-            }
-            if (!runnable.ok()) return runnable.error();
-            run_.reset();
-            state_.store(SessionState::Idle);
-            run_ = std::make_unique<Run>(std::move(runnable).value(), options_, inbox_, state_);
-            return {};
-        } catch (const std::system_error& error) {
-            state_.store(SessionState::Idle);
-            return Error{threadFailure("the run's controller", error.code().message()).text};
-        } catch (const std::exception& error) {
-            state_.store(SessionState::Idle);
-            return Error{std::string("the run cannot start: ") + error.what()};
-        }
+        return orError([&] { return begin(plan); });
     }
 
     void pause() override
@@ -66,6 +63,29 @@ public:
     bool waitForRecords(std::chrono::milliseconds timeout) override { return inbox_.waitFor(timeout); }
 
 private:
+    // What keeps one process from it keeps all: none of them goes on before all can.
+    Expected<void> begin(const Plan& plan)
+    {
+        ProcessGroup* const group = plan.run.mode == RunMode::Processes ? options_.group : nullptr;
+        const auto agree = [group](std::string_view about, const Expected<void>& own) { return group != nullptr ? group->agree(about, own) : own; };
+
+        Expected<RunnablePlan> runnable = orError([&] { return makeRunnable(plan, options_.memory ? *options_.memory : hostMemory(), options_.group); });
+        if (const auto all = agree("the check of the plan", runnable.ok() ? Expected<void>{} : runnable.error()); !all.ok()) return all.error();
+        run_.reset();
+        state_.store(SessionState::Idle);
+        const Expected<void> built = orError([&] {
+            run_ = std::make_unique<Run>(std::move(runnable).value(), options_, inbox_, state_);
+            return Expected<void>{};
+        });
+        if (auto all = agree("the start of the run", built); !all.ok()) {
+            run_.reset();
+            state_.store(SessionState::Idle);
+            return all.error();
+        }
+        run_->begin();
+        return {};
+    }
+
     [[nodiscard]] bool live() const { return run_ && !finished(state_.load()); }
 
     LocalSessionOptions options_;

@@ -2,6 +2,9 @@
 //
 // One run from its start to its end: recorder, control, and the controller's thread that builds the stages, executes the
 // steps and sums up. Owned by the session.
+//
+//   Run run(runnable, options, inbox, state);     // all that may fail before it goes on, in one process of several
+//   run.begin();
 #pragma once
 
 #include "engine/runtime/local_session.h"
@@ -22,7 +25,8 @@ public:
     // `state` is the session's; the run is the only one to write it until the destructor returns.
     Run(RunnablePlan runnable, const LocalSessionOptions& options, RecordInbox& inbox,
         std::atomic<engine::SessionState>& state);
-    ~Run(); // stops and joins
+    ~Run(); // stops and joins; a run that was not begun leaves nothing behind in other processes
+    void begin();
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
 
@@ -33,6 +37,8 @@ public:
     void stop(); // no more than a word to a run that is over
 
 private:
+    enum class Start : std::uint8_t { Awaited, Given, Denied };
+
     void execute();
     void trainSteps();
     void enterState(engine::SessionState state); // not over Stopping
@@ -59,6 +65,7 @@ private:
     const char* phase_ = "building the stages"; // what a failure without a place happened in
     std::mutex stateMutex_; // guards changes of state_, each with its record, until the run is over
     bool over_ = false;     // guarded by it: nothing changes the state any more but the end
+    std::atomic<Start> start_{Start::Awaited};
     std::jthread controller_;
 };
 

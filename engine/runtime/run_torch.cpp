@@ -88,8 +88,19 @@ Run::Run(RunnablePlan runnable, const LocalSessionOptions& options, RecordInbox&
     controller_ = std::jthread([this] { execute(); });
 }
 
+void Run::begin()
+{
+    start_.store(Start::Given);
+    start_.notify_all();
+}
+
 Run::~Run()
 {
+    Start awaited = Start::Awaited;
+    if (start_.compare_exchange_strong(awaited, Start::Denied)) {
+        if (processes_) processes_->close();
+        start_.notify_all();
+    }
     control_.stop();
     if (controller_.joinable()) controller_.join();
 }
@@ -134,6 +145,8 @@ void Run::say(const SessionMessage& message) { recorder_.post(SessionRecord{writ
 
 void Run::execute()
 {
+    start_.wait(Start::Awaited);
+    if (start_.load() == Start::Denied) return recorder_.finish();
     try {
         trainSteps();
     } catch (const PreparationStopped&) { // the control knows

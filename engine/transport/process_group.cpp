@@ -12,6 +12,33 @@ namespace {
 constexpr std::chrono::milliseconds kNamingStep{10};
 constexpr int kNaming = 30;
 
+constexpr std::string_view kLeaving = "the end";
+
+// What one says about what: a line, and the rest.
+struct Said {
+    std::string about;
+    std::string text;
+};
+
+std::string written(std::string_view about, std::string_view text)
+{
+    std::string mail(about);
+    mail += '\n';
+    mail += text;
+    return mail;
+}
+
+Said readSaid(const std::string& mail)
+{
+    const std::size_t end = mail.find('\n');
+    return {mail.substr(0, end), mail.substr(end + 1)};
+}
+
+std::string apart(int rank, std::string_view about, std::string_view first)
+{
+    return "rank " + std::to_string(rank) + " has come to " + std::string(about) + ", and rank 0 to " + std::string(first) + ": they cannot go on together";
+}
+
 } // namespace
 
 Expected<std::unique_ptr<ProcessGroup>> ProcessGroup::join(std::unique_ptr<MessagePort> port, const Member& self, int together)
@@ -97,44 +124,51 @@ std::optional<Mail> ProcessGroup::await(MailKind kind, int from)
     return mail;
 }
 
-Expected<void> ProcessGroup::agree(const Expected<void>& own)
+Expected<void> ProcessGroup::agree(std::string_view about, const Expected<void>& own)
 {
     std::string common = own.ok() ? "" : own.error().message; // empty: all is well
     if (rank() == 0) {
         for (int r = 1; r < size(); ++r) {
-            const std::optional<Mail> theirs = await(MailKind::Agreement, r);
-            if (!theirs) return lossOf(lost());
-            if (common.empty() && !theirs->text.empty()) common = "rank " + std::to_string(r) + ": " + theirs->text;
+            const std::optional<Mail> mail = await(MailKind::Agreement, r);
+            if (!mail) return lossOf(lost());
+            const Said theirs = readSaid(mail->text);
+            if (!common.empty()) continue;
+            if (theirs.about != about) common = apart(r, theirs.about, about);
+            else if (!theirs.text.empty()) common = "rank " + std::to_string(r) + ": " + theirs.text;
         }
-        office_->sendToAll(MailKind::Agreement, common);
+        office_->sendToAll(MailKind::Agreement, written(about, common));
     } else {
-        office_->send(0, MailKind::Agreement, common);
-        const std::optional<Mail> all = await(MailKind::Agreement, 0);
-        if (!all) return lossOf(lost());
-        common = all->text;
+        office_->send(0, MailKind::Agreement, written(about, common));
+        const std::optional<Mail> mail = await(MailKind::Agreement, 0);
+        if (!mail) return lossOf(lost());
+        const Said all = readSaid(mail->text);
+        common = all.about == about ? all.text : apart(rank(), about, all.about);
     }
     if (common.empty()) return {};
     return Error{common};
 }
 
-Expected<std::string> ProcessGroup::fromFirst(const Expected<std::string>& own)
+Expected<std::string> ProcessGroup::fromFirst(std::string_view about, const Expected<std::string>& own)
 {
     if (rank() == 0) {
-        office_->sendToAll(MailKind::Agreement, own.ok() ? "+" + own.value() : "-" + own.error().message);
+        office_->sendToAll(MailKind::Agreement, written(about, own.ok() ? "+" + own.value() : "-" + own.error().message));
         return own;
     }
-    const std::optional<Mail> theirs = await(MailKind::Agreement, 0);
-    if (!theirs) return lossOf(lost());
-    if (theirs->text.front() == '-') return Error{theirs->text.substr(1)};
-    return theirs->text.substr(1);
+    const std::optional<Mail> mail = await(MailKind::Agreement, 0);
+    if (!mail) return lossOf(lost());
+    const Said theirs = readSaid(mail->text);
+    if (theirs.about != about) return Error{apart(rank(), about, theirs.about)};
+    if (theirs.text.front() == '-') return Error{theirs.text.substr(1)};
+    return theirs.text.substr(1);
 }
 
 void ProcessGroup::leave()
 {
     if (lost() >= 0) return;
     const auto sent = [&] { return office_->allSent() || lost() >= 0; };
-    office_->waitUntil(sent);     // as long as the others take it
-    static_cast<void>(agree({})); // and they have nothing more for this one
+    office_->waitUntil(sent); // as long as the others take it
+    // They have nothing more for this one. Who is elsewhere is told that he cannot go on, and comes here as well.
+    while (!agree(kLeaving, {}).ok() && lost() < 0) {}
     office_->waitUntil(sent);
     if (line_) line_->leave();
     if (lost() >= 0) return;

@@ -4,8 +4,8 @@
 // read, so that all do the same; one run at a time uses it.
 //
 //   Expected<std::unique_ptr<ProcessGroup>> group = ProcessGroup::join(std::move(port), {.host = hostName(), .clock = clockName()});
-//   Expected<std::string> plan = group->fromFirst(ownPlan);         // what rank 0 has, or why it has none
-//   if (auto all = group->agree(ownStart); !all.ok()) return all.error();    // "rank 2: ..."
+//   Expected<std::string> plan = group->fromFirst("the plan", ownPlan);         // what rank 0 has, or why it has none
+//   if (auto all = group->agree("the start", ownStart); !all.ok()) return all.error();    // "rank 2: ..."
 //   group->leave();
 #pragma once
 
@@ -19,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stagecraft::runtime {
@@ -51,10 +52,11 @@ public:
     // Called once on the office's thread when one is lost, at once where one is; empty: no more, and no call is under way.
     void onLoss(std::function<void(int rank)> tell);
 
-    // All call each of these, in the same order.
-    Expected<void> agree(const Expected<void>& own);                    // the error of the first rank that has one, with its name
-    Expected<std::string> fromFirst(const Expected<std::string>& own); // rank 0's own
-    void leave();                                                       // all that was sent has arrived; not where one is lost
+    // All call each of these, in the same order. Should one be elsewhere after all, then what is asked `about` differs, and all get an error
+    // instead of waiting for each other.
+    Expected<void> agree(std::string_view about, const Expected<void>& own);                    // the error of the first rank that has one, with its name
+    Expected<std::string> fromFirst(std::string_view about, const Expected<std::string>& own); // rank 0's own
+    void leave(); // all that was sent has arrived, and all leave; not where one is lost
 
 private:
     ProcessGroup(std::unique_ptr<MessagePort> port, int together);

@@ -129,6 +129,15 @@ TEST_F(UnderMpirun, DoesNotRunAPlanOnceForEachProcess)
     EXPECT_EQ(timesIn(unknown.err, "nosuchplan"), 1U) << unknown.err; // rank 0 alone says it
 }
 
+TEST_F(UnderMpirun, StartsNoneWhereOneCannotWriteItsPartOfTheTrace)
+{
+    std::filesystem::create_directory(file("run.rank1.strace"));
+    const Output run = mpirun(2, {"run", "hello", "--mode", "processes", "--trace", file("run.strace")}, {"--timeout", "60"});
+    EXPECT_EQ(run.exitCode, 1);
+    EXPECT_EQ(timesIn(run.err, "stagecraft-cli: rank 1: cannot write " + file("run.rank1.strace")), 1U) << run.err;
+    EXPECT_THAT(files(), testing::ElementsAre("run.rank1.strace")); // and leaves nothing behind
+}
+
 // The process of a rank that mpirun has started, by the environment that it gave it.
 std::optional<pid_t> processOf(const std::string& job, int rank)
 {

@@ -268,16 +268,43 @@ TEST(ProcessGroup, AgreesOnTheFirstErrorAndSharesWhatTheFirstHas)
             const auto group = ProcessGroup::join(net.port(r), {.host = r == 2 ? "other" : "here", .clock = "c"}, kSize).value();
             EXPECT_FALSE(group->onOneHost());
             EXPECT_EQ(group->member(2).host, "other");
-            EXPECT_TRUE(group->agree({}).ok());
-            const Expected<void> all = group->agree(r == 0 ? Expected<void>{} : Error{"no memory"});
+            EXPECT_TRUE(group->agree("the start", {}).ok());
+            const Expected<void> all = group->agree("memory", r == 0 ? Expected<void>{} : Error{"no memory"});
             if (!all.ok()) errors[static_cast<std::size_t>(r)] = all.error().message;
-            shared[static_cast<std::size_t>(r)] = group->fromFirst(std::string(r == 0 ? "plan" : "")).value();
-            EXPECT_EQ(group->fromFirst(Error{"none"}).error().message, "none");
+            shared[static_cast<std::size_t>(r)] = group->fromFirst("the plan", std::string(r == 0 ? "plan" : "")).value();
+            EXPECT_EQ(group->fromFirst("the next", Error{"none"}).error().message, "none");
             group->leave();
         });
     processes.clear();
     EXPECT_EQ(errors, std::vector<std::string>(kSize, "rank 1: no memory"));
     EXPECT_EQ(shared, std::vector<std::string>(kSize, "plan"));
+}
+
+// One that cannot start has nothing more to say but that it leaves, which the others must not take for its consent.
+TEST(ProcessGroup, CallsItAnErrorForAllWhereOneLeavesWhileTheOthersStart)
+{
+    constexpr int kSize = 3;
+    for (int gone = 0; gone < kSize; ++gone) {
+        LocalNet net(kSize);
+        std::vector<std::jthread> processes;
+        std::vector<std::string> errors(kSize);
+        for (int r = 0; r < kSize; ++r)
+            processes.emplace_back([&, r] {
+                const auto group = ProcessGroup::join(net.port(r), {.host = "here", .clock = "c"}, kSize).value();
+                for (const char* about : {"the files", "the start"}) {
+                    if (r == gone) break;
+                    const Expected<void> all = group->agree(about, {});
+                    if (!all.ok()) errors[static_cast<std::size_t>(r)] += all.error().message + "; ";
+                }
+                group->leave();
+            });
+        processes.clear();
+        for (int r = 0; r < kSize; ++r) {
+            const std::string& error = errors[static_cast<std::size_t>(r)];
+            EXPECT_EQ(error.empty(), r == gone) << error;
+            for (const char* part : {"the files", "the end"}) EXPECT_TRUE(r == gone || error.find(part) != std::string::npos) << error;
+        }
+    }
 }
 
 } // namespace

@@ -43,6 +43,7 @@ struct TeamOptions {
     std::map<int, InjectedFault> faults = {}; // by rank
     std::map<int, TimeNs> ahead = {};         // by rank: on a host of its own, whose clock is so much ahead
     LatePort::IsLate isLate = {};             // whose messages overtake each other
+    std::map<int, std::size_t> ringCapacities = {}; // by rank
     std::function<void(Session&, Outcome&)> lead = followToEnd; // what rank 0 does once it has started
 };
 
@@ -69,6 +70,7 @@ TeamOutcome runTeam(const Plan& plan, const TeamOptions& options = {}, int size 
             const auto group = ProcessGroup::join(std::move(port), {.host = host, .clock = host}, size).value();
             LocalSessionOptions session{.clock = &clock, .group = group.get()};
             if (const auto fault = options.faults.find(r); fault != options.faults.end()) session.fault = fault->second;
+            if (const auto capacity = options.ringCapacities.find(r); capacity != options.ringCapacities.end()) session.ringCapacity = capacity->second;
             {
                 const std::unique_ptr<Session> run = makeLocalSession(session);
                 const Expected<void> started = run->start(plan);
@@ -220,6 +222,18 @@ TEST(Processes, EndWhereOneCannotBuildItsStagesOrHasNoThread)
         ASSERT_TRUE(each.failure);
         EXPECT_EQ(each.failure->rank.value_or(1), 1);
         EXPECT_THAT(each.failure->text, testing::HasSubstr("thread of rank 1 cannot be started"));
+    }
+}
+
+// One is out of memory before its run begins: the others must not wait for its reports.
+TEST(Processes, DoNotStartWhereOneCannot)
+{
+    const Plan plan = inProcesses("1f1b", 3, 1);
+    for (const int poor : {0, 2}) {
+        const TeamOutcome team = runTeam(plan, {.ringCapacities = {{poor, std::size_t{1} << 60}}});
+        EXPECT_THAT(team.refusals, testing::Each(testing::HasSubstr("the run cannot start"))) << poor;
+        EXPECT_THAT(team.refusals[0], testing::StartsWith(poor == 2 ? "rank 2: " : "the run"));
+        for (const Outcome& each : team.ranks) EXPECT_EQ(each.last, SessionState::Idle);
     }
 }
 
