@@ -55,7 +55,7 @@ public:
 
     void trouble(const StageTrouble& trouble) override
     {
-        if (live()) run_->trouble().set(trouble);
+        if (live()) run_->trouble(trouble);
     }
 
     [[nodiscard]] SessionState state() const override { return state_.load(); }

@@ -15,13 +15,17 @@ using Json = nlohmann::json;
 namespace {
 
 constexpr int kQuestions = 64; // for the time; the quickest answer counts
-constexpr std::array kHeard{MailKind::End, MailKind::Pause, MailKind::Resume, MailKind::Rested, MailKind::Ping, MailKind::Pong, MailKind::Clock};
+constexpr std::array kHeard{MailKind::End,    MailKind::Pause, MailKind::Resume, MailKind::Trouble,
+                            MailKind::Rested, MailKind::Ping,  MailKind::Pong,   MailKind::Clock};
 
 } // namespace
 
 ProcessRun::ProcessRun(ProcessGroup& group, const Parts& parts) : group_(group), parts_(parts), rested_(static_cast<std::size_t>(group.size()))
 {
-    parts_.control.onEnding([this] { tellEnd(); });
+    parts_.control.onEnding([this] {
+        parts_.trouble.cancel(); // whoever waits for mail looks at the control, a stage that is held or slowed down does not
+        tellEnd();
+    });
     const Member& first = group_.member(0);
     const Member& self = group_.member(rank());
     if (self.clock == first.clock)
@@ -55,6 +59,12 @@ void ProcessRun::resume()
         rested_.assign(rested_.size(), false);
     }
     parts_.control.resume();
+}
+
+void ProcessRun::trouble(const StageTrouble& trouble)
+{
+    group_.office().sendToAll(MailKind::Trouble, writeCommand({.kind = CommandKind::Trouble, .plan = {}, .trouble = trouble}));
+    parts_.trouble.set(trouble);
 }
 
 void ProcessRun::rested()
@@ -103,6 +113,9 @@ void ProcessRun::arrived(int from, MailKind kind, const std::string& text, const
     case MailKind::End: return endAs(text, from);
     case MailKind::Pause: return parts_.control.pause();
     case MailKind::Resume: return parts_.control.resume();
+    case MailKind::Trouble:
+        if (const Expected<SessionCommand> command = readCommand(text); command.ok()) parts_.trouble.set(command.value().trouble);
+        return;
     case MailKind::Rested: return noteRested(from);
     case MailKind::Ping: return group_.office().send(from, MailKind::Pong, std::to_string(parts_.clock.now()));
     case MailKind::Pong: {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What makes one run of the runs in several processes: the end of one, with its reason, is the end of all; rank 0's pauses are everybody's;
-// rank 0 learns how the others' clocks stand to its own and gathers the parts of the trace. Lives as long as the run; see docs/processes.md.
+// What makes one run of the runs in several processes: the end of one, with its reason, is the end of all; rank 0's pauses and the trouble
+// that it makes are everybody's; rank 0 learns how the others' clocks stand to its own and gathers the parts of the trace. Lives as long as the run; see docs/processes.md.
 //
-//   ProcessRun all(group, {control, recorder, clock});
+//   ProcessRun all(group, {control, recorder, trouble, clock});
 //   all.pause();                                  // rank 0
 //   all.alignClocks();                            // rank 0, while the others wait
 //   std::vector<std::string> parts = all.gather(recorder.journal());
@@ -11,6 +11,7 @@
 
 #include "engine/runtime/run_control.h"
 #include "engine/runtime/run_recorder.h"
+#include "engine/runtime/trouble.h"
 #include "engine/transport/process_group.h"
 
 #include <functional>
@@ -25,6 +26,7 @@ public:
     struct Parts {
         RunControl& control;
         RunRecorder& recorder;
+        Trouble& trouble;
         const Clock& clock;
         std::function<void()> paused; // rank 0: all have
     };
@@ -37,6 +39,7 @@ public:
     // Rank 0: for all. The others do as they are told.
     void pause();
     void resume();
+    void trouble(const engine::StageTrouble& trouble);
     // This process is paused: of rank 0 that is known by paused() once all are.
     void rested();
 

@@ -31,9 +31,9 @@ public:
     Run& operator=(const Run&) = delete;
 
     RunControl& control() { return control_; }
-    Trouble& trouble() { return trouble_; }
     void pause();
     void resume();
+    void trouble(const engine::StageTrouble& trouble);
     void stop(); // no more than a word to a run that is over
 
 private:

@@ -82,7 +82,7 @@ Run::Run(RunnablePlan runnable, const LocalSessionOptions& options, RecordInbox&
 {
     enterState(SessionState::Preparing);
     if (ownRank(runnable_.plan, options_))
-        processes_.emplace(*options_.group, ProcessRun::Parts{control_, recorder_, clock_, [this] { enterState(SessionState::Paused); }});
+        processes_.emplace(*options_.group, ProcessRun::Parts{control_, recorder_, trouble_, clock_, [this] { enterState(SessionState::Paused); }});
     recorder_.start(openingInfo(runnable_));
     for (const std::string& note : runnable_.notes) recorder_.post(NoteRecord{note});
     controller_ = std::jthread([this] { execute(); });
@@ -115,6 +115,12 @@ void Run::resume()
 {
     if (processes_) processes_->resume();
     else control_.resume();
+}
+
+void Run::trouble(const StageTrouble& trouble)
+{
+    if (processes_) processes_->trouble(trouble);
+    else trouble_.set(trouble);
 }
 
 void Run::stop()

@@ -44,6 +44,7 @@ enum class MailKind : std::uint8_t {
     End,       // the run ends
     Pause,
     Resume,
+    Trouble, // on purpose, for a stage
     Rested, // a rank has paused
     Ping,   // what time is it?
     Pong,

@@ -29,19 +29,22 @@ using traces::Rank;
 
 Plan inProcesses(const std::string& schedule, int ranks, int chunks) { return littleTransformer(schedule, ranks, chunks, RunMode::Processes); }
 
-// A clock of another host: it shows another time.
+// A clock of another host: it shows another time, and goes at another speed.
 class OtherClock final : public Clock {
 public:
-    explicit OtherClock(TimeNs ahead) : ahead_(ahead) {}
-    [[nodiscard]] TimeNs now() const noexcept override { return monotonicClock().now() + ahead_; }
+    OtherClock(TimeNs ahead, TimeNs speed) : ahead_(ahead), speed_(speed) {}
+    [[nodiscard]] TimeNs now() const noexcept override { return start_ + ahead_ + (monotonicClock().now() - start_) * speed_; }
 
 private:
+    TimeNs start_ = monotonicClock().now();
     TimeNs ahead_;
+    TimeNs speed_;
 };
 
 struct TeamOptions {
     std::map<int, InjectedFault> faults = {}; // by rank
     std::map<int, TimeNs> ahead = {};         // by rank: on a host of its own, whose clock is so much ahead
+    std::map<int, TimeNs> speed = {};         // by rank: of its clock
     LatePort::IsLate isLate = {};             // whose messages overtake each other
     std::map<int, std::size_t> ringCapacities = {}; // by rank
     std::function<void(Session&, Outcome&)> lead = followToEnd; // what rank 0 does once it has started
@@ -63,7 +66,8 @@ TeamOutcome runTeam(const Plan& plan, const TeamOptions& options = {}, int size 
             const auto index = static_cast<std::size_t>(r);
             const auto ahead = options.ahead.find(r);
             const bool elsewhere = ahead != options.ahead.end();
-            const OtherClock clock(elsewhere ? ahead->second : 0);
+            const auto speed = options.speed.find(r);
+            const OtherClock clock(elsewhere ? ahead->second : 0, speed != options.speed.end() ? speed->second : 1);
             const std::string host = elsewhere ? "host" + std::to_string(r) : "here";
             std::unique_ptr<MessagePort> port = net.port(r);
             if (options.isLate) port = std::make_unique<LatePort>(std::move(port), options.isLate);
@@ -274,6 +278,77 @@ TEST(Processes, PauseGoOnAndStopTogether)
     EXPECT_GT(team.ranks[0].trace.pauses().front().length(), 0);
     EXPECT_EQ(team.ranks[1].trace.pauses().size(), 1U);
     EXPECT_TRUE(team.ranks[0].result); // of what ran
+}
+
+// Before the first step, so that it holds from the first action on.
+void setAtTheStart(Session& session, Outcome& outcome, const StageTrouble& trouble)
+{
+    session.pause();
+    follow(session, outcome, [&] { return heard(outcome, SessionState::Paused); });
+    session.trouble(trouble);
+    session.resume();
+}
+
+// Until all stand still, or the run is over.
+void followToRest(Session& session, Outcome& outcome)
+{
+    while (!finished(session.state()) && session.waitForRecords(std::chrono::milliseconds(300))) gather(outcome, session.takeRecords());
+}
+
+TEST(Processes, HoldAStageOfAnotherProcessAndLetItGo)
+{
+    const TeamOutcome team = runTeam(inProcesses("gpipe", 2, 1), {.lead = [](Session& session, Outcome& outcome) {
+                                         setAtTheStart(session, outcome, {.stage = 1, .held = true});
+                                         followToRest(session, outcome);
+                                         EXPECT_TRUE(outcome.trace.steps().empty());
+                                         session.trouble({.stage = 1, .held = false});
+                                         followToEnd(session, outcome);
+                                     }});
+    for (const Outcome& each : team.ranks) EXPECT_EQ(each.last, SessionState::Finished);
+    EXPECT_EQ(team.ranks[0].trace.steps().size(), 3U);
+}
+
+TEST(Processes, StopWhileAStageOfAnotherProcessIsHeld)
+{
+    const TeamOutcome team = runTeam(inProcesses("gpipe", 2, 1), {.lead = [](Session& session, Outcome& outcome) {
+                                         setAtTheStart(session, outcome, {.stage = 1, .held = true});
+                                         followToRest(session, outcome);
+                                         session.stop();
+                                         followToEnd(session, outcome);
+                                     }});
+    for (const Outcome& each : team.ranks) EXPECT_EQ(each.last, SessionState::Stopped);
+}
+
+// Rank 0 takes its time until the fault: by then rank 1 has its first input, and is held.
+TEST(Processes, EndAHeldStageWithTheFailureOfAnotherProcess)
+{
+    Plan plan = inProcesses("gpipe", 2, 1);
+    plan.run.slowdown = {100, 1};
+    const InjectedFault fault{.kind = InjectedFault::Kind::Exception, .action = ActionKind::Forward, .stage = traces::Stage{0},
+                              .microbatch = traces::MicroBatch{3}, .step = traces::Step{0}};
+    const TeamOutcome team = runTeam(plan, {.faults = {{0, fault}}, .lead = [](Session& session, Outcome& outcome) {
+                                                setAtTheStart(session, outcome, {.stage = 1, .held = true});
+                                                followToEnd(session, outcome);
+                                            }});
+    for (const Outcome& each : team.ranks) {
+        EXPECT_EQ(each.last, SessionState::Failed);
+        ASSERT_TRUE(each.failure);
+        EXPECT_THAT(each.failure->text, testing::HasSubstr("0F3 failed in step 0 on rank 0"));
+    }
+}
+
+// By its clock a forward of rank 1 takes minutes, and by the plan a thousand times as long.
+TEST(Processes, StopWhileAStageOfAnotherProcessIsSlowedDown)
+{
+    Plan plan = inProcesses("gpipe", 2, 1);
+    plan.run.slowdown = {1, 1000};
+    const TeamOutcome team = runTeam(plan, {.speed = {{1, 1'000'000}}, .lead = [](Session& session, Outcome& outcome) {
+                                                followToRest(session, outcome);
+                                                session.stop();
+                                                followToEnd(session, outcome);
+                                            }});
+    for (const Outcome& each : team.ranks) EXPECT_EQ(each.last, SessionState::Stopped);
+    EXPECT_EQ(team.ranks[0].trace.lane(*team.ranks[0].trace.findLane(Rank{0}, LaneKind::Compute)).size(), 4U); // what ran is kept
 }
 
 // Another host's clock: half a minute ahead. What is left of it in the merged trace is less than what the readings say.
