@@ -47,17 +47,36 @@ ProcessRun::~ProcessRun()
 
 void ProcessRun::pause()
 {
-    group_.office().sendToAll(MailKind::Pause, "");
+    int number = 0;
+    {
+        const std::lock_guard lock(mutex_);
+        if (std::exchange(pausing_, true)) return;
+        rested_.assign(rested_.size(), false);
+        number = ++pause_;
+    }
+    group_.office().sendToAll(MailKind::Pause, std::to_string(number));
+    pauseHere(number);
+}
+
+// Where the gate had no time to open since the last pause, the control has nothing new to tell: this process rests as before.
+void ProcessRun::pauseHere(int number)
+{
     parts_.control.pause();
+    {
+        const std::lock_guard lock(mutex_);
+        pause_ = number;
+        if (!atRest_) return;
+    }
+    tellRested(number);
 }
 
 void ProcessRun::resume()
 {
-    group_.office().sendToAll(MailKind::Resume, "");
     {
         const std::lock_guard lock(mutex_);
-        rested_.assign(rested_.size(), false);
+        pausing_ = false;
     }
+    group_.office().sendToAll(MailKind::Resume, "");
     parts_.control.resume();
 }
 
@@ -69,18 +88,34 @@ void ProcessRun::trouble(const StageTrouble& trouble)
 
 void ProcessRun::rested()
 {
-    if (rank() == 0) noteRested(0);
-    else group_.office().send(0, MailKind::Rested, "");
-}
-
-void ProcessRun::noteRested(int rank)
-{
+    int number = 0;
     {
         const std::lock_guard lock(mutex_);
-        rested_[static_cast<std::size_t>(rank)] = true;
-        if (std::find(rested_.begin(), rested_.end(), false) != rested_.end()) return;
+        atRest_ = true;
+        number = pause_;
     }
-    parts_.paused();
+    tellRested(number);
+}
+
+void ProcessRun::wentOn()
+{
+    const std::lock_guard lock(mutex_);
+    atRest_ = false;
+}
+
+void ProcessRun::tellRested(int number)
+{
+    if (rank() == 0) noteRested(0, number);
+    else group_.office().send(0, MailKind::Rested, std::to_string(number));
+}
+
+void ProcessRun::noteRested(int rank, int number)
+{
+    const std::lock_guard lock(mutex_);
+    if (!pausing_ || number != pause_) return;
+    rested_[static_cast<std::size_t>(rank)] = true;
+    // under the lock, so that no resume() comes in between: whoever is told that all have paused is told later that they run
+    if (std::find(rested_.begin(), rested_.end(), false) == rested_.end()) parts_.paused();
 }
 
 // The others hear of it from the first to whom it happened, whoever that is.
@@ -111,12 +146,12 @@ void ProcessRun::arrived(int from, MailKind kind, const std::string& text, const
 {
     switch (kind) {
     case MailKind::End: return endAs(text, from);
-    case MailKind::Pause: return parts_.control.pause();
+    case MailKind::Pause: return pauseHere(std::stoi(text));
     case MailKind::Resume: return parts_.control.resume();
     case MailKind::Trouble:
         if (const Expected<SessionCommand> command = readCommand(text); command.ok()) parts_.trouble.set(command.value().trouble);
         return;
-    case MailKind::Rested: return noteRested(from);
+    case MailKind::Rested: return noteRested(from, std::stoi(text));
     case MailKind::Ping: return group_.office().send(from, MailKind::Pong, std::to_string(parts_.clock.now()));
     case MailKind::Pong: {
         const std::lock_guard lock(mutex_);

@@ -28,7 +28,7 @@ public:
         RunRecorder& recorder;
         Trouble& trouble;
         const Clock& clock;
-        std::function<void()> paused; // rank 0: all have
+        std::function<void()> paused; // rank 0: all have; it must not call back
     };
     ProcessRun(ProcessGroup& group, const Parts& parts);
     ~ProcessRun() override;
@@ -40,8 +40,9 @@ public:
     void pause();
     void resume();
     void trouble(const engine::StageTrouble& trouble);
-    // This process is paused: of rank 0 that is known by paused() once all are.
+    // This process is paused, or was and goes on. That all are paused is known by paused().
     void rested();
+    void wentOn();
 
     [[nodiscard]] bool ending() const { return parts_.control.ending(); }
 
@@ -59,14 +60,20 @@ private:
     void tellEnd();
     void endAs(const std::string& text, int from);
     void takeClock(const std::string& text);
-    void noteRested(int rank);
+    void pauseHere(int number);
+    void tellRested(int number);
+    void noteRested(int rank, int number);
 
     ProcessGroup& group_;
     Parts parts_;
     std::atomic<bool> endTold_{false}; // the others know, or need not
 
     std::mutex mutex_; // guards all below
-    std::vector<bool> rested_;
+    // Pauses are numbered: that a rank has rested may be heard long after, when the next one is asked for already.
+    int pause_ = 0;
+    bool pausing_ = false; // rank 0: asked for, and not yet over
+    bool atRest_ = false;  // this process
+    std::vector<bool> rested_; // rank 0: of all, in this pause
     std::optional<TimeNs> answer_; // of the last question for the time
 };
 

@@ -143,8 +143,9 @@ void Run::enterState(SessionState state)
 
 void Run::hear(SessionState state)
 {
-    if (processes_ && state == SessionState::Paused) processes_->rested();
-    else enterState(state);
+    if (processes_ && state == SessionState::Paused) return processes_->rested();
+    if (processes_) processes_->wentOn();
+    enterState(state);
 }
 
 void Run::say(const SessionMessage& message) { recorder_.post(SessionRecord{writeMessage(message)}); }

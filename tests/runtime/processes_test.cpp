@@ -2,6 +2,7 @@
 //
 // Runs in several processes, which are threads here: sessions that share nothing but messages. What MPI adds is tested by the command
 // line's tests under mpirun.
+#include "engine/runtime/process_run.h"
 #include "engine/schedule/milestones.h"
 #include "engine/transport/process_group.h"
 #include "tests/runtime/local_ports.h"
@@ -13,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <set>
 #include <thread>
@@ -278,6 +280,76 @@ TEST(Processes, PauseGoOnAndStopTogether)
     EXPECT_GT(team.ranks[0].trace.pauses().front().length(), 0);
     EXPECT_EQ(team.ranks[1].trace.pauses().size(), 1U);
     EXPECT_TRUE(team.ranks[0].result); // of what ran
+}
+
+// However quickly one follows the other, the last word counts.
+TEST(Processes, PauseAtTheLastWordOfMany)
+{
+    Plan plan = inProcesses("1f1b", 2, 1);
+    plan.run.steps = 100'000;
+    plan.run.check = CheckMode::Off;
+    const TeamOutcome team = runTeam(plan, {.lead = [](Session& session, Outcome& outcome) {
+                                         follow(session, outcome, [&] { return outcome.trace.steps().size() > 2; });
+                                         for (int i = 0; i < 50; ++i) {
+                                             session.pause();
+                                             for (int j = 0; j < i % 4; ++j) {
+                                                 if (j == 1) follow(session, outcome, [&] { return session.state() == SessionState::Paused; });
+                                                 session.resume();
+                                                 session.pause();
+                                             }
+                                             follow(session, outcome, [&] { return session.state() == SessionState::Paused; });
+                                             session.resume();
+                                             follow(session, outcome, [&] { return session.state() == SessionState::Running; });
+                                         }
+                                         session.stop();
+                                         followToEnd(session, outcome);
+                                     }});
+    for (const Outcome& each : team.ranks) EXPECT_EQ(each.last, SessionState::Stopped);
+}
+
+// Rank 0's part of a run, and a rank 1 that says what the test wants.
+TEST(ProcessRun, DoesNotTakeTheRestOfAnEarlierPauseForThatOfThisOne)
+{
+    LocalNet net(2);
+    std::unique_ptr<ProcessGroup> groups[2];
+    std::jthread joining([&] { groups[1] = ProcessGroup::join(net.port(1), {.host = "here", .clock = "c"}, 2).value(); });
+    groups[0] = ProcessGroup::join(net.port(0), {.host = "here", .clock = "c"}, 2).value();
+    joining.join();
+    const Schedule schedule = scheduleOf(inProcesses("1f1b", 2, 1)).value();
+    RecordInbox inbox;
+    RunRecorder recorder(schedule, 16, inbox, 1, Rank{0});
+    RunControl control(2, monotonicClock(), {.state = [](SessionState) {}, .paused = [](traces::Interval) {}});
+    Trouble trouble(2, {});
+    std::atomic<int> paused{0};
+    ProcessRun all(*groups[0], {control, recorder, trouble, monotonicClock(), [&] { ++paused; }});
+    PostOffice& other = groups[1]->office();
+    const auto next = [&](MailKind kind) {
+        std::optional<Mail> mail;
+        other.waitUntil([&] { return (mail = other.find(kind)).has_value(); });
+        return mail->text;
+    };
+    const auto rest = [&](const std::string& pause) {
+        other.send(0, MailKind::Rested, pause);
+        other.send(0, MailKind::Ping, "");
+        next(MailKind::Pong); // it was heard
+    };
+
+    all.pause();
+    const std::string early = next(MailKind::Pause);
+    all.rested();
+    all.resume();
+    all.wentOn();
+    all.pause();
+    const std::string late = next(MailKind::Pause);
+    EXPECT_NE(early, late);
+    all.rested();
+    rest(early);
+    EXPECT_EQ(paused, 0);
+    rest(late);
+    EXPECT_EQ(paused, 1);
+    all.resume();
+    rest(late);
+    EXPECT_EQ(paused, 1); // nor that of one that is over
 }
 
 // Before the first step, so that it holds from the first action on.
