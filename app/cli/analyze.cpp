@@ -75,7 +75,7 @@ int analyze(const Options& options)
             fmt::format("{}: the trace has no computing slice, so there is nothing to analyse; it has {} in {}",
                         file, counted(trace.sliceCount(), "event"), counted(trace.laneCount(), "lane"))});
     }
-    const Durations durations = durationsOf(trace);
+    const traces::Durations durations = traces::durationsOf(trace, kHistogramIntervals);
     text += durationsText(trace, durations);
     Json json{{"steps", steps},
               {"ranks", trace.info.ranks},

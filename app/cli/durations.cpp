@@ -2,7 +2,6 @@
 #include "app/cli/durations.h"
 
 #include "app/cli/table.h"
-#include "traces/analysis/step_times.h"
 #include "traces/base/text.h"
 #include "traces/base/units.h"
 
@@ -17,8 +16,6 @@ namespace stagecraft::cli {
 using traces::formatDuration;
 
 namespace {
-
-constexpr std::size_t kMostIntervals = 12; // of a histogram: a character each
 
 // "0" is a stage; in two-direction schedules each direction has stages of its own.
 std::string flowText(traces::Flow flow) { return flow == traces::Flow::Down ? "d" : flow == traces::Flow::Up ? "u" : ""; }
@@ -47,40 +44,15 @@ std::string shapeOf(const traces::Histogram& histogram)
     return shape;
 }
 
-// Who runs a stage, and which of that rank's stages in its direction it is; null where the trace does not say.
-struct Place {
-    Json rank;
-    Json chunk;
-};
-Place placeOf(const traces::TraceInfo& info, const traces::ActionStatistics& statistics)
-{
-    const std::vector<traces::Rank>& ranks = statistics.flow == traces::Flow::Up ? info.upStageToRank : info.stageToRank;
-    const std::size_t stage = traces::index(statistics.stage);
-    if (stage >= ranks.size()) return {};
-    return {ranks[stage].value, std::count(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(stage), ranks[stage])};
-}
-
 } // namespace
 
-Durations durationsOf(const traces::Trace& trace)
-{
-    Durations durations;
-    traces::StatisticsOptions options;
-    durations.firstLeftOut = traces::stepsLeftOut(trace.steps().size()) > 0;
-    if (durations.firstLeftOut) options.from = trace.steps()[traces::stepsLeftOut(trace.steps().size())].step;
-    for (const traces::ActionStatistics& s : traces::actionStatistics(trace, options))
-        durations.actions.push_back({s, traces::histogramOf(traces::durationsOf(trace, s.stage, s.flow, s.kind, options), kMostIntervals)});
-    durations.handOff = traces::medianHandOff(trace, options);
-    return durations;
-}
-
-Json durationsJson(const traces::Trace& trace, const Durations& durations)
+Json durationsJson(const traces::Trace& trace, const traces::Durations& durations)
 {
     Json actions = Json::array();
-    for (const auto& [s, histogram] : durations.actions)
+    for (const auto& [s, histogram, total, share, place] : durations.rows)
         actions.push_back({{"stage", s.stage.value},
-                           {"rank", placeOf(trace.info, s).rank},
-                           {"chunk", placeOf(trace.info, s).chunk},
+                           {"rank", place ? Json(place->rank.value) : Json()},
+                           {"chunk", place ? Json(place->chunk) : Json()},
                            {"direction", flowText(s.flow)},
                            {"kind", std::string(kindName(s.kind))},
                            {"count", s.count},
@@ -90,12 +62,14 @@ Json durationsJson(const traces::Trace& trace, const Durations& durations)
                            {"p95_ns", s.p95},
                            {"min_ns", s.least},
                            {"max_ns", s.most},
+                           {"total_ns", total},
+                           {"share", share ? Json(*share) : Json()},
                            {"outliers", outliersJson(trace, s.outliers)},
                            {"histogram", {{"from_ns", histogram.from}, {"width_ns", histogram.width}, {"counts", histogram.counts}}}});
     return {{"actions", std::move(actions)}, {"hand_off_median_ns", durations.handOff ? Json(*durations.handOff) : Json()}};
 }
 
-std::string durationsText(const traces::Trace& trace, const Durations& durations)
+std::string durationsText(const traces::Trace& trace, const traces::Durations& durations)
 {
     Table table({{"stage", Align::Right},
                  {"kind", Align::Left},
@@ -105,18 +79,19 @@ std::string durationsText(const traces::Trace& trace, const Durations& durations
                  {"p95", Align::Right},
                  {"shortest", Align::Right},
                  {"longest", Align::Right},
+                 {"of busy", Align::Right},
                  {"far out", Align::Right},
                  {"shortest to longest", Align::Left}});
-    for (const auto& [s, histogram] : durations.actions)
+    for (const auto& [s, histogram, total, share, place] : durations.rows)
         table.add({flowText(s.flow) + fmt::format("{}", s.stage.value), std::string(kindName(s.kind)),
                    fmt::format("{}", s.count), formatDuration(s.median),
                    fmt::format("{} – {}", formatDuration(s.lowerQuartile), formatDuration(s.upperQuartile)), formatDuration(s.p95),
-                   formatDuration(s.least), formatDuration(s.most), s.outliers.empty() ? "" : fmt::format("{}", s.outliers.size()),
+                   formatDuration(s.least), formatDuration(s.most), share ? traces::formatPercent(*share) : "", s.outliers.empty() ? "" : fmt::format("{}", s.outliers.size()),
                    shapeOf(histogram)});
     std::string text = fmt::format("\ndurations of actions{}\n{}",
                                    durations.firstLeftOut ? ", the first step left out" : "", table.text());
     std::vector<std::string> outliers;
-    for (const Durations::Row& row : durations.actions) {
+    for (const traces::DurationRow& row : durations.rows) {
         for (const traces::SliceRef& ref : row.statistics.outliers) {
             const traces::Slice slice = trace.slice(ref);
             outliers.push_back(fmt::format("{} of step {} ({})", trace.sliceName(ref), slice.step.value, formatDuration(slice.end - slice.begin)));

@@ -227,7 +227,7 @@ Json resultJson(const LiveRun& run, const std::optional<traces::StepFigures>& fi
             {"notes", run.trace.notes()},
             {"clocks", clocksJson(run.trace)}};
     json["throughput"] = throughputJson(result.throughput);
-    json["measured"] = durationsJson(run.trace, durationsOf(run.trace))["actions"];
+    json["measured"] = durationsJson(run.trace, traces::durationsOf(run.trace, kHistogramIntervals))["actions"];
     if (result.text) {
         json["token_entropy"] = result.text->entropy;
         json["sample"] = {{"before", result.text->before}, {"after", result.text->after}};
@@ -277,7 +277,7 @@ std::string resultText(const LiveRun& run, const std::optional<traces::StepFigur
     text += clocksText(run.trace);
     if (result.text) text += fmt::format("\nthe model wrote before\n{}\n\nand after\n{}\n", indented(result.text->before), indented(result.text->after));
     text += activationsText(result);
-    text += durationsText(run.trace, durationsOf(run.trace));
+    text += durationsText(run.trace, traces::durationsOf(run.trace, kHistogramIntervals));
     if (!figures) return text;
     const std::string among = run.droppedSteps > 0 ? fmt::format("last {}, which stayed in memory", traces::counted(run.trace.steps().size(), "step"))
                                                    : "trace";

@@ -136,7 +136,9 @@ TEST(Analyze, TellsHowLongActionsTook)
     const Json& forward = durations["actions"][0];
     EXPECT_THAT(keysOf(forward),
                 ElementsAre("stage", "rank", "chunk", "direction", "kind", "count", "median_ns", "lower_quartile_ns", "upper_quartile_ns", "p95_ns", "min_ns",
-                            "max_ns", "outliers", "histogram"));
+                            "max_ns", "total_ns", "share", "outliers", "histogram"));
+    EXPECT_EQ(forward["total_ns"], 8'000'000);
+    EXPECT_NEAR(forward["share"], 1.0 / 12, 1e-12) << "a forward is a third of a stage's time, and there are four";
     EXPECT_EQ(forward["count"], 8);
     EXPECT_EQ(forward["histogram"], Json::parse(R"({"from_ns": 1000000, "width_ns": 1, "counts": [8]})"));
     for (const char* key : {"median_ns", "lower_quartile_ns", "upper_quartile_ns", "p95_ns", "min_ns", "max_ns"}) EXPECT_EQ(forward[key], 1'000'000) << key;

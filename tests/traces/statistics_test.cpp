@@ -73,9 +73,9 @@ TEST(ActionStatistics, NameWhatIsFarOutTheLongestFirst)
 TEST(Histogram, HasIntervalsByTheRuleOfFreedmanAndDiaconis)
 {
     const Trace trace = forwardsOf({101, 102, 103, 104, 105, 106, 107, 109});
-    const Histogram histogram = histogramOf(durationsOf(trace, Stage{0}, Flow::Single, ActionKind::Forward));
+    const Histogram histogram = histogramOf(actionTimes(trace).front().times);
     EXPECT_EQ(histogram, (Histogram{.from = 101, .width = 4, .counts = {4, 4}})) << "109 ends the last interval";
-    EXPECT_TRUE(durationsOf(trace, Stage{1}, Flow::Single, ActionKind::Forward).empty());
+    EXPECT_TRUE(actionTimes(Trace{}).empty());
     EXPECT_EQ(histogramOf({7, 7, 7}), (Histogram{.from = 7, .width = 1, .counts = {3}}));
     EXPECT_TRUE(histogramOf({}).counts.empty());
 }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <tuple>
+#include <utility>
 
 namespace stagecraft::traces {
 
@@ -20,10 +21,10 @@ struct Duration {
 
 // Calls visit(work, duration) for all that counts.
 template <class Visit>
-void forEachDuration(const Trace& trace, const StatisticsOptions& options, Visit visit)
+void forEachDuration(const Trace& trace, const StatisticsOptions& options, const std::stop_token& stop, Visit visit)
 {
     const Pauses pauses(trace.pauses());
-    for (std::size_t l = 0; l < trace.laneCount(); ++l) {
+    for (std::size_t l = 0; l < trace.laneCount() && !stop.stop_requested(); ++l) {
         const Lane& lane = trace.lane(LaneId{l});
         if (lane.info().kind != LaneKind::Compute) continue;
         for (std::size_t i = 0; i < lane.size(); ++i) {
@@ -37,7 +38,7 @@ void forEachDuration(const Trace& trace, const StatisticsOptions& options, Visit
 // The nearest rank: the least value that at least `percent` of all reach or stay below. Not for none.
 std::size_t rankOf(std::size_t count, std::size_t percent) { return (count * percent + 99) / 100 - 1; }
 
-ActionStatistics statisticsOf(const Work& work, std::vector<Duration>& durations)
+ActionTimes timesOf(const Work& work, std::vector<Duration>& durations)
 {
     std::stable_sort(durations.begin(), durations.end(), [](const Duration& a, const Duration& b) { return a.time < b.time; });
     std::vector<TimeNs> times;
@@ -55,32 +56,31 @@ ActionStatistics statisticsOf(const Work& work, std::vector<Duration>& durations
                                 .most = times.back()};
     for (auto it = durations.rbegin(); it != durations.rend() && it->time > statistics.outlierFrom(); ++it)
         statistics.outliers.push_back(it->slice);
-    return statistics;
+    return {std::move(statistics), std::move(times)};
 }
 
 } // namespace
 
-std::vector<ActionStatistics> actionStatistics(const Trace& trace, const StatisticsOptions& options)
+std::vector<ActionTimes> actionTimes(const Trace& trace, const StatisticsOptions& options, const std::stop_token& stop)
 {
     std::map<std::tuple<Stage, Flow, ActionKind>, std::vector<Duration>> durations;
-    forEachDuration(trace, options, [&](const Work& work, const Duration& duration) {
+    forEachDuration(trace, options, stop, [&](const Work& work, const Duration& duration) {
         durations[{work.stage, work.flow, work.kind}].push_back(duration);
     });
-    std::vector<ActionStatistics> all;
+    std::vector<ActionTimes> all;
     for (auto& [key, values] : durations) {
+        if (stop.stop_requested()) break;
         const auto& [stage, flow, kind] = key;
-        all.push_back(statisticsOf({.kind = kind, .flow = flow, .stage = stage}, values));
+        all.push_back(timesOf({.kind = kind, .flow = flow, .stage = stage}, values));
     }
     return all;
 }
 
-std::vector<TimeNs> durationsOf(const Trace& trace, Stage stage, Flow flow, ActionKind kind, const StatisticsOptions& options)
+std::vector<ActionStatistics> actionStatistics(const Trace& trace, const StatisticsOptions& options)
 {
-    std::vector<TimeNs> times;
-    forEachDuration(trace, options, [&](const Work& work, const Duration& duration) {
-        if (work.stage == stage && work.flow == flow && work.kind == kind) times.push_back(duration.time);
-    });
-    return times;
+    std::vector<ActionStatistics> all;
+    for (ActionTimes& action : actionTimes(trace, options)) all.push_back(std::move(action.statistics));
+    return all;
 }
 
 Histogram histogramOf(std::vector<TimeNs> values, std::size_t mostIntervals)

@@ -4,7 +4,7 @@
 // left out.
 //
 //   for (const ActionStatistics& s : actionStatistics(trace)) use(s.stage, s.kind, s.median);
-//   Histogram times = histogramOf(durationsOf(trace, Stage{1}, Flow::Single, ActionKind::Forward));
+//   Histogram times = histogramOf(actionTimes(trace).front().times);
 //   std::optional<TimeNs> transfer = medianHandOff(trace);
 #pragma once
 
@@ -12,6 +12,7 @@
 
 #include <limits>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 namespace stagecraft::traces {
@@ -42,8 +43,12 @@ struct StatisticsOptions {
 // One for each stage and kind of action on the compute lanes, by stage, direction and kind.
 std::vector<ActionStatistics> actionStatistics(const Trace& trace, const StatisticsOptions& options = {});
 
-// Of the actions of one stage and kind, each without pauses, in the order of their lanes.
-std::vector<TimeNs> durationsOf(const Trace& trace, Stage stage, Flow flow, ActionKind kind, const StatisticsOptions& options = {});
+// The same with the times themselves, each without pauses, the shortest first. What a stopped one gives is of no use.
+struct ActionTimes {
+    ActionStatistics statistics;
+    std::vector<TimeNs> times;
+};
+std::vector<ActionTimes> actionTimes(const Trace& trace, const StatisticsOptions& options = {}, const std::stop_token& stop = {});
 
 // How many values lie in [from + i width, from + (i + 1) width); the last interval has its end as well.
 struct Histogram {

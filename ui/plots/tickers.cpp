@@ -4,7 +4,10 @@
 #include "ui/timeline/time_ticks.h"
 #include "ui/timeline/timeline_painter.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 
 namespace stagecraft::ui {
 
@@ -30,6 +33,24 @@ double ByteTicker::getTickStep(const QCPRange& range)
 QString ByteTicker::getTickLabel(double tick, const QLocale&, QChar, int)
 {
     return tick <= 0 ? QStringLiteral("0") : QString::fromStdString(traces::formatSize(std::llround(tick)));
+}
+
+QVector<double> DurationTicker::createTickVector(double tickStep, const QCPRange& range)
+{
+    step_ = tickStep;
+    longest_ = range.upper;
+    return QCPAxisTicker::createTickVector(tickStep, range);
+}
+
+QString DurationTicker::getTickLabel(double tick, const QLocale&, QChar, int)
+{
+    constexpr std::array<std::pair<double, const char*>, 4> kUnits{{{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}, {1, "ns"}}};
+    for (const auto& [size, unit] : kUnits) {
+        if (longest_ < size && size > 1) continue;
+        const int digits = static_cast<int>(std::ceil(-std::log10(step_ / size) - 1e-9));
+        return QStringLiteral("%1 %2").arg(tick / size, 0, 'f', std::max(0, digits)).arg(QString::fromUtf8(unit));
+    }
+    return {};
 }
 
 } // namespace stagecraft::ui

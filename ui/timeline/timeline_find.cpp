@@ -12,7 +12,7 @@
 namespace stagecraft::ui {
 namespace {
 
-constexpr double kFoundPixels = 12; // that a match is wide at least, to be seen as one
+constexpr double kGoalPixels = 12; // that a block is wide at least, to be seen as one
 
 } // namespace
 
@@ -78,7 +78,7 @@ void TimelineWidget::find(Direction direction)
     }
     if (search_->busy()) searchWaits_ = direction;
     else if (const TimelineItem item = search_->next(selection_, direction, scene_.axis().range().first()); !item.none())
-        showFound(item);
+        goTo(item);
     showSearchResult();
 }
 
@@ -97,7 +97,7 @@ void TimelineWidget::showSearchResult()
 }
 
 // In sight, and wide enough to be seen: the view moves and zooms no more than that takes.
-void TimelineWidget::showFound(const TimelineItem& item)
+void TimelineWidget::goTo(const TimelineItem& item)
 {
     const std::pair rank{scene_.role(item.source), scene_.trace(item.source).lane(item.slice.lane).info().rank};
     if (!layout_.rowOf(item.source, item.slice.lane) && folded_.erase(rank)) relayout();
@@ -105,7 +105,7 @@ void TimelineWidget::showFound(const TimelineItem& item)
     if (!span) return;
     TimeAxis& axis = scene_.axis();
     const auto length = static_cast<double>(std::max<traces::TimeNs>(1, span->length()));
-    const double longest = length * lanesRect().width() / kFoundPixels;
+    const double longest = length * lanesRect().width() / kGoalPixels;
     if (length > axis.range().length) axis.fit(*span);
     else if (axis.range().length > longest) {
         const double wanted = std::max(longest, TimeAxis::kShortest);

@@ -57,6 +57,7 @@ public:
     [[nodiscard]] const TimelineItem& selection() const { return selection_; }
     void select(const TimelineItem& item);             // scrolls to it vertically
     void selectAndShow(const TimelineItem& item);      // and moves the axis where it is out of sight
+    void goTo(const TimelineItem& item); // unfolds its rank and zooms as well, so that it can be told from its neighbours
     [[nodiscard]] const TimelineItem& hovered() const { return hovered_; }
     [[nodiscard]] std::optional<traces::Interval> measurement() const { return measurement_; }
 
@@ -169,7 +170,6 @@ private:
     void placeSearchBar();
     void showSearchResult();
     void find(Direction direction);
-    void showFound(const TimelineItem& item);
     [[nodiscard]] QRectF area() const; // without the scroll bar and the search bar
     [[nodiscard]] QRectF lanesRect() const;
     [[nodiscard]] double scroll() const;

@@ -46,6 +46,7 @@ void DockLayout::arrange()
     };
     place(panels_.lab, Qt::LeftDockWidgetArea);
     place(panels_.figures, Qt::RightDockWidgetArea);
+    place(panels_.statistics, Qt::RightDockWidgetArea);
     place(panels_.selection, Qt::RightDockWidgetArea);
     arrangeSides();
     place(panels_.log, Qt::BottomDockWidgetArea);
@@ -63,19 +64,24 @@ void DockLayout::arrangeSides()
     window_.setCorner(Qt::BottomLeftCorner, columns() == Columns::One ? Qt::BottomDockWidgetArea : Qt::LeftDockWidgetArea);
     if (columns() == Columns::One) {
         window_.tabifyDockWidget(panels_.lab, panels_.figures);
-        window_.tabifyDockWidget(panels_.figures, panels_.selection);
+        window_.tabifyDockWidget(panels_.figures, panels_.statistics);
+        window_.tabifyDockWidget(panels_.statistics, panels_.selection);
         panels_.lab->raise();
         window_.resizeDocks({panels_.lab}, {kLabWidth}, Qt::Horizontal);
         return;
     }
     // Out of the tabs, if they are in any: a dock that is split off one stays among them.
     window_.addDockWidget(Qt::RightDockWidgetArea, panels_.figures);
+    window_.addDockWidget(Qt::RightDockWidgetArea, panels_.statistics);
     window_.addDockWidget(Qt::RightDockWidgetArea, panels_.selection);
     if (columns() == Columns::Two) {
-        window_.tabifyDockWidget(panels_.figures, panels_.selection);
+        window_.tabifyDockWidget(panels_.figures, panels_.statistics);
+        window_.tabifyDockWidget(panels_.statistics, panels_.selection);
         panels_.figures->raise();
     } else {
         window_.splitDockWidget(panels_.figures, panels_.selection, Qt::Vertical);
+        window_.tabifyDockWidget(panels_.figures, panels_.statistics);
+        panels_.figures->raise();
         window_.resizeDocks({panels_.figures, panels_.selection}, {470, 190}, Qt::Vertical);
     }
     window_.resizeDocks({panels_.lab, panels_.figures}, {kLabWidth, columns() == Columns::Two ? 340 : 420}, Qt::Horizontal);
@@ -84,10 +90,10 @@ void DockLayout::arrangeSides()
 bool DockLayout::isArrangedFor(Columns columns) const
 {
     const auto area = columns == Columns::One ? Qt::LeftDockWidgetArea : Qt::RightDockWidgetArea;
-    for (QDockWidget* dock : {panels_.figures, panels_.selection})
+    for (QDockWidget* dock : {panels_.figures, panels_.statistics, panels_.selection})
         if (dock->isFloating() || window_.dockWidgetArea(dock) != area) return false;
     if (panels_.lab->isFloating() || window_.dockWidgetArea(panels_.lab) != Qt::LeftDockWidgetArea) return false;
-    return tabbed(panels_.figures, panels_.selection) == (columns != Columns::Three) &&
+    return tabbed(panels_.figures, panels_.statistics) && tabbed(panels_.figures, panels_.selection) == (columns != Columns::Three) &&
            tabbed(panels_.lab, panels_.figures) == (columns == Columns::One);
 }
 

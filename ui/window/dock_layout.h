@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Where the window's panels stand: as wide as the window is, in three columns, two or one. What the user put elsewhere stays
-// there when the window becomes wider or narrower.
+// there when the window becomes wider or narrower. The statistics lie behind the figures.
 //
 //   below kOneColumn           below kTwoColumns          wider
 //   +-----------+---------+    +-----+--------+-------+   +-----+--------+---------+
@@ -34,6 +34,7 @@ public:
     struct Panels {
         QDockWidget* lab;
         QDockWidget* figures;
+        QDockWidget* statistics; // behind the figures
         QDockWidget* selection;
         QDockWidget* log;
         QDockWidget* loss;

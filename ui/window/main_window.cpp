@@ -19,6 +19,7 @@
 #include "ui/window/order_mode.h"
 #include "ui/window/run_bar.h"
 #include "ui/window/selection_panel.h"
+#include "ui/window/statistics_panel.h"
 #include "ui/window/waterfall_panel.h"
 #include "ui/window/window_actions.h"
 #include "ui/window/window_menus.h"
@@ -46,7 +47,7 @@ constexpr const char* kCentreKey = "window/centre";
 constexpr const char* kFoldedKey = "window/folded";
 constexpr const char* kThemeKey = "theme";
 constexpr const char* kCommandKey = "engineCommand";
-constexpr int kStateVersion = 3; // of the docks; raise when they change
+constexpr int kStateVersion = 4; // of the docks; raise when they change
 const QList<int> kCentreShares{3, 1}; // timeline, memory
 
 } // namespace
@@ -139,9 +140,11 @@ void MainWindow::buildDocks()
     log_ = new LogPanel;
     loss_ = new LossPlot;
     waterfall_ = new WaterfallPanel(*workbench_);
+    statistics_ = new StatisticsPanel(*workbench_);
     labDock_ = addDock(tr("Lab"), "labDock", lab_, Qt::LeftDockWidgetArea);
     QDockWidget* selectionDock = addDock(tr("Selection"), "selectionDock", selection_, Qt::RightDockWidgetArea);
     figuresDock_ = addDock(tr("Figures of the step"), "figuresDock", figures_, Qt::RightDockWidgetArea);
+    statisticsDock_ = addDock(tr("Statistics"), "statisticsDock", statistics_, Qt::RightDockWidgetArea);
     problemsOnly_ = new QCheckBox(tr("Problems only"));
     problemsOnly_->setObjectName("problemsOnly");
     describe(*problemsOnly_, tr("Problems only"), tr("Shows what went wrong alone, without the notes that came after."));
@@ -154,7 +157,7 @@ void MainWindow::buildDocks()
     lossDock_ = addDock(tr("Loss"), "lossDock", loss_, Qt::BottomDockWidgetArea);
     connect(loss_, &LossPlot::titleChanged, lossDock_, &QDockWidget::setWindowTitle);
     QDockWidget* waterfallDock = addDock(tr("Where the step went"), "waterfallDock", waterfall_, Qt::BottomDockWidgetArea);
-    docks_.setPanels({labDock_, figuresDock_, selectionDock, logDock_, lossDock_, waterfallDock});
+    docks_.setPanels({labDock_, figuresDock_, statisticsDock_, selectionDock, logDock_, lossDock_, waterfallDock});
     arrangeDocks();
 }
 
@@ -201,6 +204,7 @@ void MainWindow::setTheme(ThemeKind kind)
     memory_->setTheme(theme_);
     loss_->setTheme(theme_);
     waterfall_->setTheme(theme_);
+    statistics_->setTheme(theme_);
     log_->setTheme(theme_);
     explore_->setTheme(theme_);
     actions_->setTheme(theme_);

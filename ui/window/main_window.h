@@ -5,9 +5,9 @@
 //   +------+---------------------------------+-----------+
 //   | run bar                                            |
 //   +------+---------------------------------+-----------+
-//   | lab  | overview                        | selection |
-//   |      | timeline                        | figures   |
-//   |      | memory                          |           |
+//   | lab  | overview                        | figures, statistics
+//   |      | timeline                        |           |
+//   |      | memory                          | selection |
 //   +------+---------------------------------+-----------+
 //   | problems and log                  | loss           |
 //   +------+---------------------------------+-----------+
@@ -45,6 +45,7 @@ class OrderEditor;
 class OverviewStrip;
 class RunBar;
 class SelectionPanel;
+class StatisticsPanel;
 class TimelineLegend;
 class TimelineWidget;
 class WaterfallPanel;
@@ -125,18 +126,21 @@ private:
     LogPanel* log_ = nullptr;
     LossPlot* loss_ = nullptr;
     WaterfallPanel* waterfall_ = nullptr;
+    StatisticsPanel* statistics_ = nullptr;
     OrderEditor* order_ = nullptr;
     OrderBar* orderBar_ = nullptr;
     QDockWidget* labDock_ = nullptr;
     QDockWidget* figuresDock_ = nullptr;
     QDockWidget* logDock_ = nullptr;
     QDockWidget* lossDock_ = nullptr;
+    QDockWidget* statisticsDock_ = nullptr;
     QLabel* traceLabel_ = nullptr;
     QLabel* clockLabel_ = nullptr;
     QCheckBox* problemsOnly_ = nullptr;
     bool closesWhenWritten_ = false; // runs are being written, to be closed after
     int stepsSeen_ = 0; // of the run, to do things once a step
     bool fileWork_ = false; // as the actions know it
+    bool selectionStays_ = false; // where it is: what selects has its own panel in front
 };
 
 } // namespace stagecraft::ui

@@ -19,12 +19,14 @@
 #include "ui/window/log_panel.h"
 #include "ui/window/run_bar.h"
 #include "ui/window/selection_panel.h"
+#include "ui/window/statistics_panel.h"
 #include "ui/window/waterfall_panel.h"
 #include "ui/window/window_actions.h"
 
 #include <QApplication>
 #include <QCheckBox>
 #include <QDockWidget>
+#include <QScopedValueRollback>
 #include <QStatusBar>
 
 namespace stagecraft::ui {
@@ -62,6 +64,11 @@ void MainWindow::connectActions()
     on(actions_->light, [this] { chooseTheme(ThemeKind::Light); });
     on(actions_->dark, [this] { chooseTheme(ThemeKind::Dark); });
     on(actions_->resetLayout, [this] { arrangeDocks(); });
+    on(actions_->statistics, [this] {
+        statisticsDock_->show();
+        statisticsDock_->raise(); // out of the tabs behind
+        statistics_->focusTable();
+    });
     on(actions_->gallery, [this] { explore_->showGallery(); });
     on(actions_->curves, [this] { explore_->showCurves(); });
     on(actions_->comparison, [this] { explore_->showComparison(); });
@@ -167,6 +174,11 @@ void MainWindow::connectTimeline()
     connect(memory_, &MemoryPlot::pressed, timeline_, toTimeline);
     connect(loss_, &LossPlot::pressed, timeline_, toTimeline);
     connect(waterfall_, &WaterfallPanel::pressed, timeline_, toTimeline);
+    connect(statistics_, &StatisticsPanel::pressed, timeline_, toTimeline);
+    connect(statistics_, &StatisticsPanel::wanted, this, [this](const TimelineItem& item) {
+        const QScopedValueRollback stays(selectionStays_, true);
+        timeline_->goTo(item);
+    });
     connect(timeline_, &TimelineWidget::criticalPathChanged, this, [this](bool shown) {
         actions_->criticalPath->setChecked(shown);
         legend_->setCriticalPath(shown);

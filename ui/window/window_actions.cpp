@@ -106,6 +106,8 @@ WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack)
     follow->setCheckable(true);
     criticalPath = add(view, tr("&Critical path"), {}, tr("Draws the chain of actions and transfers that ends last over the timeline; P does so as well."));
     criticalPath->setCheckable(true);
+    statistics = add(view, tr("St&atistics"), QKeySequence(Qt::CTRL | Qt::Key_D),
+                     tr("Brings the panel to the front that tells how long actions took, with their spread and what was far out."));
     view.addSeparator();
     runsMenu = view.addMenu(tr("&Runs"));
     panelMenu = view.addMenu(tr("&Panels"));
@@ -151,7 +153,7 @@ WindowActions::WindowActions(QMainWindow& window, QUndoStack& stack)
     const std::pair<QAction*, const char*> names[] = {
         {open, "open"}, {save, "save"}, {saveAs, "saveAs"}, {openTrace, "openTrace"}, {closeTrace, "closeTrace"},
         {exportShown, "exportShown"}, {exportWhole, "exportWhole"}, {exportTrace, "exportTrace"}, {quit, "quit"},
-        {editOrder, "editOrder"}, {saveSchedule, "saveScheduleAction"}, {criticalPath, "criticalPath"}, {undo, "undo"}, {redo, "redo"}, {find, "find"}, {findNext, "findNext"}, {findPrevious, "findPrevious"}, {fitAll, "fitAll"}, {follow, "follow"}, {light, "light"}, {dark, "dark"},
+        {editOrder, "editOrder"}, {saveSchedule, "saveScheduleAction"}, {criticalPath, "criticalPath"}, {statistics, "statisticsAction"}, {undo, "undo"}, {redo, "redo"}, {find, "find"}, {findNext, "findNext"}, {findPrevious, "findPrevious"}, {fitAll, "fitAll"}, {follow, "follow"}, {light, "light"}, {dark, "dark"},
         {cancelWork, "cancelWork"}, {run, "run"}, {pause, "pause"}, {stop, "stop"}, {useMeasured, "useMeasured"}, {useTracePlan, "useTracePlan"}, {keyboard, "keyboard"}};
     for (const auto& [action, name] : names) action->setObjectName(name);
     for (QMenu* menu : bar.findChildren<QMenu*>()) menu->setToolTipsVisible(true);

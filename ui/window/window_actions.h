@@ -50,6 +50,7 @@ struct WindowActions {
     QAction* editOrder;
     QAction* saveSchedule;
     QAction* criticalPath;
+    QAction* statistics;
     QActionGroup* views; // data: ViewKind
     QAction* fitAll;
     QAction* zoomIn;
