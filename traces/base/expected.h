@@ -6,6 +6,9 @@
 //   Expected<Plan> plan = readPlan(text);
 //   if (!plan.ok()) return plan.error().in("demo.plan.json");
 //   use(plan.value());
+//
+// The value of a temporary is moved out of it, so that `for (const Layer& each : readPlan(text).value().model.layers)` and
+// `const Plan& plan = readPlan(text).value();` hold on to what they look at.
 #pragma once
 
 #include <cassert>
@@ -48,7 +51,7 @@ public:
         assert(ok());
         return std::get<0>(state_);
     }
-    [[nodiscard]] T&& value() &&
+    [[nodiscard]] T value() &&
     {
         assert(ok());
         return std::get<0>(std::move(state_));
