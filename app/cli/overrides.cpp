@@ -230,18 +230,16 @@ Expected<void> applyPlanning(Plan& plan, const Overrides& given)
                                  namesThat(&engine::ScheduleFamily::concatenates))};
     }
     if (given.concatenation) {
-        const auto& ways = engine::kConcatenationWords;
-        const auto way = std::find_if(ways.begin(), ways.end(), [&](const auto& known) { return known.first == *given.concatenation; });
-        if (way == ways.end()) return Error{fmt::format("--concatenation {}: not known; direct, doubling or halving", *given.concatenation)};
-        plan.pipeline.concatenation = way->second;
+        const auto way = engine::meaningOf(engine::kConcatenationWords, *given.concatenation);
+        if (!way) return Error{fmt::format("--concatenation {}: not known; direct, doubling or halving", *given.concatenation)};
+        plan.pipeline.concatenation = *way;
     }
     if (given.slicing) {
-        const auto way = std::find_if(engine::kSlicingWords.begin(), engine::kSlicingWords.end(),
-                                      [&](const auto& known) { return known.first == *given.slicing; });
-        if (way == engine::kSlicingWords.end()) return Error{fmt::format("--slicing {}: not known; equal or balanced", *given.slicing)};
+        const auto way = engine::meaningOf(engine::kSlicingWords, *given.slicing);
+        if (!way) return Error{fmt::format("--slicing {}: not known; equal or balanced", *given.slicing)};
         if (family && !family->cutsSequences)
             return Error{fmt::format("--slicing {}: schedule {} takes sequences whole; leave it out, or take seq1f1b", *given.slicing, name)};
-        plan.pipeline.slicing = way->second;
+        plan.pipeline.slicing = *way;
     }
     if (given.attentionShare) {
         const Expected<double> share = traces::parseFraction(*given.attentionShare);
@@ -252,6 +250,12 @@ Expected<void> applyPlanning(Plan& plan, const Overrides& given)
             return Error{fmt::format("--attention-share {}: schedule {} takes sequences whole; leave it out, or take seq1f1b",
                                      *given.attentionShare, name)};
         plan.costs.attentionShare = share.value();
+    }
+    if (given.verticalSync) {
+        if (!(family && family->stashesVersions))
+            return Error{fmt::format("--vertical-sync: schedule {} does not keep the weights of each forward, {}; leave it out", name,
+                                     namesThat(&engine::ScheduleFamily::stashesVersions))};
+        plan.pipeline.verticalSync = true;
     }
     if (given.offload) {
         const Expected<double> share = traces::parseFraction(*given.offload);
@@ -327,6 +331,9 @@ void addOverrides(CLI::App& verb, Overrides& given)
            "What replicas of the pipeline divide: optimizer state, gradients too, weights too (FSDP). The last two add REDUCE_GRAD, UNSHARD "
            "and RESHARD actions");
     option("--concatenation", given.concatenation, "direct|doubling|halving", "How chimera goes on beyond a unit of micro-batches");
+    verb.add_flag("--vertical-sync", given.verticalSync, "pipedream: on all stages a micro-batch goes by the version of the weights that the first stage had")
+        ->disable_flag_override()
+        ->group(group);
     option("--offload", given.offload, "0..1", "Share of the activations of a rank that goes to the host until its backward, longest-lived first");
     option("--memory-limit", given.memoryLimit, "X",
            "Bound on the activations of a rank, for schedules that plan by it (zb-auto, zb-v-auto)");

@@ -29,6 +29,7 @@ struct Overrides {
     // of the machine (machine_overrides.cpp)
     Text ranksPerNode, nodeLatency, nodeBandwidth, transfers, rankScale, lateStart, memory, hostLatency, hostBandwidth;
     Text replicas, replicaLatency, replicaBandwidth, bucketBytes;
+    bool verticalSync = false;
     bool sharedLinks = false;
     bool barrier = false;
 };

@@ -42,7 +42,7 @@ struct Options {
     Overrides overrides;
     Overrides::Text mode, device, steps, check, data, targets, tokens;
     Overrides::Text activations, handoff, handoffDepth, slowdown;
-    Overrides::Text checkpoint, checkpointEvery, resume, clipNorm;
+    Overrides::Text checkpoint, checkpointEvery, resume, clipNorm, lossScale;
     std::string trace;
     bool json = false;
 };
@@ -67,20 +67,27 @@ Expected<engine::Plan> withData(engine::Plan plan, const Options& options)
     if (options.data) {
         const std::size_t colon = std::min(options.data->find(':'), options.data->size());
         const std::string source = options.data->substr(0, colon);
-        const auto known = std::find_if(engine::kDataSourceWords.begin(), engine::kDataSourceWords.end(), [&](const auto& word) { return word.first == source; });
-        if (known == engine::kDataSourceWords.end())
+        const auto known = engine::meaningOf(engine::kDataSourceWords, source);
+        if (!known)
             return Error{fmt::format("--data {}: not known; synthetic, text, text:FILE, idx:FILE or npy:FILE", *options.data)};
-        data = {.source = known->second, .path = options.data->substr(std::min(colon + 1, options.data->size())), .targets = {}};
+        data = {.source = *known, .path = options.data->substr(std::min(colon + 1, options.data->size())), .targets = {}};
     }
     if (options.targets) data.targets = *options.targets;
     if (options.tokens) {
-        const auto known = std::find_if(engine::kTokenWords.begin(), engine::kTokenWords.end(), [&](const auto& word) { return word.first == *options.tokens; });
-        if (known == engine::kTokenWords.end()) return Error{fmt::format("--tokens {}: not known; characters or bytes", *options.tokens)};
-        data.tokens = known->second;
+        const auto known = engine::meaningOf(engine::kTokenWords, *options.tokens);
+        if (!known) return Error{fmt::format("--tokens {}: not known; characters or bytes", *options.tokens)};
+        data.tokens = *known;
     }
     if (!options.data && !options.targets && !options.tokens) return plan;
     if (auto sound = engine::checkData(data, plan.model); !sound.ok()) return sound.error();
     return plan;
+}
+
+// The whole text, or false.
+bool readNumber(const std::string& text, double& out)
+{
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), out);
+    return code == std::errc{} && end == text.data() + text.size();
 }
 
 Expected<engine::Plan> withRunOptions(engine::Plan plan, const Options& options)
@@ -139,12 +146,10 @@ Expected<engine::Plan> withRunOptions(engine::Plan plan, const Options& options)
         if (!steps.ok()) return steps.error();
         plan.run.steps = static_cast<int>(steps.value());
     }
-    if (options.clipNorm) {
-        const std::string& text = *options.clipNorm;
-        const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), plan.run.clipNorm);
-        if (code != std::errc{} || end != text.data() + text.size() || !(plan.run.clipNorm >= 0 && plan.run.clipNorm <= 1e30))
-            return Error{fmt::format("--clip-norm {} is not allowed; a number from 0 (no clipping) to 1e+30", text)};
-    }
+    if (options.clipNorm && !(readNumber(*options.clipNorm, plan.run.clipNorm) && plan.run.clipNorm >= 0 && plan.run.clipNorm <= 1e30))
+        return Error{fmt::format("--clip-norm {} is not allowed; a number from 0 (no clipping) to 1e+30", *options.clipNorm)};
+    if (options.lossScale && !(readNumber(*options.lossScale, plan.run.lossScale) && engine::isLossScale(plan.run.lossScale)))
+        return Error{fmt::format("--loss-scale {} is not allowed; a power of two, such as 1024, which changes no bit of a gradient", *options.lossScale)};
     if (options.checkpoint) plan.run.checkpoint = *options.checkpoint;
     if (options.resume) plan.run.resume = *options.resume;
     if (options.checkpointEvery) {
@@ -457,6 +462,7 @@ void addRun(CLI::App& program, Work& work)
     text("--device", options->device, "cpu", "Where tensors live");
     text("--steps", options->steps, "N", "Training steps");
     text("--check", options->check, "off|first|all", "On which steps gradients are compared with the sequential model's");
+    text("--loss-scale", options->lossScale, "X", "A power of two that the loss has in the backward, and that is taken off the gradients again");
     text("--clip-norm", options->clipNorm, "X", "Gradients shrink to this norm of all of them together where it is larger; 0: they do not");
     text("--checkpoint", options->checkpoint, "DIR", "Folder that checkpoints are written to, after the last step and:");
     text("--checkpoint-every", options->checkpointEvery, "N", "After every so many steps as well");

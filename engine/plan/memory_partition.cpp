@@ -3,6 +3,8 @@
 
 #include "engine/model/tied.h"
 #include "engine/schedule/milestones.h"
+#include "engine/schedule/old_versions.h"
+#include "engine/schedule/weight_versions.h"
 
 #include <algorithm>
 #include <functional>
@@ -52,18 +54,19 @@ private:
 // One stage of one direction, through its actions.
 class StageWalk {
 public:
-    StageWalk(const Schedule& schedule, Peaks& peaks) : stashes_(schedule.updates == UpdateRule::Stashed), inference_(schedule.inference()), peaks_(peaks)
+    // `entry`: versionsAtEntry() of the schedule.
+    StageWalk(const Schedule& schedule, const std::vector<int>& entry, Peaks& peaks) : old_(schedule, entry), inference_(schedule.inference()), peaks_(peaks)
     {
-        now_.versions = schedule.updates == UpdateRule::DoubleBuffered ? 1 : 0;
+        now_.versions = old_.first();
     }
 
     void execute(const Work& work, bool recomputed)
     {
         const bool back = work.kind == ActionKind::Backward || work.kind == ActionKind::WeightGrad;
         // during the action
+        now_.versions += old_.atBegin(work);
         switch (work.kind) {
         case ActionKind::Forward:
-            if (stashes_ && ++inFlight_ > 1) ++now_.versions;
             ++(recomputed ? now_.inputs : now_.whole);
             break;
         case ActionKind::Recompute:
@@ -86,15 +89,14 @@ public:
         case ActionKind::Optimizer: now_.gradients = 0; break;
         default: break;
         }
-        if (back && stashes_ && --inFlight_ > 0) --now_.versions;
+        now_.versions += old_.atEnd(work);
     }
 
 private:
-    bool stashes_;
+    OldVersions old_;
     bool inference_;
     Peaks& peaks_;
     Held now_;
-    int inFlight_ = 0;
 };
 
 // By stage; of two directions both copies.
@@ -107,10 +109,11 @@ std::vector<Peaks> peaksOf(const Schedule& schedule)
         for (const Action& action : order)
             if (action.kind() == ActionKind::Recompute) recomputed.insert(unitOf(action.work));
 
+    const std::vector<int> entry = versionsAtEntry(schedule);
     std::vector<Peaks> peaks(static_cast<std::size_t>(schedule.stages()));
     std::map<std::pair<Flow, Stage>, StageWalk> walks;
     for (const Flow flow : schedule.flows())
-        for (int s = 0; s < schedule.stages(); ++s) walks.try_emplace({flow, Stage{s}}, schedule, peaks[static_cast<std::size_t>(s)]);
+        for (int s = 0; s < schedule.stages(); ++s) walks.try_emplace({flow, Stage{s}}, schedule, entry, peaks[static_cast<std::size_t>(s)]);
     for (const std::vector<Action>& order : schedule.order)
         for (const Action& action : order) {
             if (traces::isTransfer(action.kind())) continue;

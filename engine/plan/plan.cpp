@@ -126,6 +126,12 @@ int RunSpec::optimizerValues() const
     return 0;
 }
 
+bool isLossScale(double scale)
+{
+    int exponent = 0;
+    return scale >= 0x1p-120 && scale <= 0x1p120 && std::frexp(scale, &exponent) == 0.5;
+}
+
 ScheduleRequest requestOf(const PipelineSpec& pipeline)
 {
     const ScheduleFamily* family = findFamily(pipeline.schedule);
@@ -136,6 +142,7 @@ ScheduleRequest requestOf(const PipelineSpec& pipeline)
             .slices = pipeline.slices,
             .group = family && family->goesInGroups ? pipeline.group : 0,
             .concatenation = family && family->concatenates ? pipeline.concatenation : Concatenation::Direct,
+            .verticalSync = family && family->stashesVersions && pipeline.verticalSync,
             .offload = family && family->takesOffload ? pipeline.offload : 0};
 }
 

@@ -42,6 +42,7 @@ struct PipelineSpec {
     Slicing slicing = Slicing::Equal;
     Concatenation concatenation = Concatenation::Direct; // for schedules of units
     double offload = 0; // share of the activations that goes to the host for a while
+    bool verticalSync = false; // for schedules that stash versions of the weights (weight_versions.h)
 
     // The parts of a micro-batch that actions are of: slices of its sequences, or its halves.
     [[nodiscard]] int parts() const;

@@ -42,6 +42,7 @@ Expected<void> readPipeline(const Json& json, PipelineSpec& pipeline)
     object.choice("slicing", pipeline.slicing, choices(kSlicingWords));
     object.choice("concatenation", pipeline.concatenation, choices(kConcatenationWords));
     object.number("offload", pipeline.offload, 0, 1);
+    object.boolean("vertical_sync", pipeline.verticalSync);
     object.parsed("memory_limit", pipeline.memoryLimit, &traces::parseSize);
     object.choice("recompute", pipeline.recompute, choices(kRecomputeWords));
     object.text("custom_schedule", pipeline.customSchedule);
@@ -117,12 +118,10 @@ Expected<void> readCosts(const Json& json, CostSpec& costs)
     return object.finish();
 }
 
-// Another factor would round every gradient twice, and nothing is won by it.
 void readLossScale(JsonObject& object, RunSpec& run)
 {
     object.number("loss_scale", run.lossScale, 0x1p-120, 0x1p120);
-    int exponent = 0;
-    if (std::frexp(run.lossScale, &exponent) != 0.5)
+    if (!isLossScale(run.lossScale))
         object.fail("run.loss_scale", fmt::format("{:g} is not allowed; a power of two, which changes no bit of a gradient", run.lossScale));
 }
 

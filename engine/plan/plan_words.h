@@ -6,6 +6,7 @@
 #include "engine/plan/plan.h"
 
 #include <array>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -70,6 +71,15 @@ std::string_view wordOf(const std::array<Word<Enum>, N>& words, Enum value)
     for (const auto& [word, meaning] : words)
         if (meaning == value) return word;
     return "";
+}
+
+// The other way: nothing where no word is that.
+template <class Enum, std::size_t N>
+std::optional<Enum> meaningOf(const std::array<Word<Enum>, N>& words, std::string_view text)
+{
+    for (const auto& [word, meaning] : words)
+        if (word == text) return meaning;
+    return std::nullopt;
 }
 
 } // namespace stagecraft::engine

@@ -121,6 +121,7 @@ std::string writePlan(const Plan& plan)
     if (plan.pipeline.concatenation != Concatenation::Direct)
         pipeline["concatenation"] = wordOf(kConcatenationWords, plan.pipeline.concatenation);
     if (plan.pipeline.offload != 0) pipeline["offload"] = plan.pipeline.offload;
+    if (plan.pipeline.verticalSync) pipeline["vertical_sync"] = true;
     if (plan.pipeline.memoryLimit != 0) pipeline["memory_limit"] = traces::exactSize(plan.pipeline.memoryLimit);
     if (plan.pipeline.sharding != Sharding::None) pipeline["sharding"] = wordOf(kShardingWords, plan.pipeline.sharding);
     if (plan.pipeline.recompute != Recompute::None) pipeline["recompute"] = wordOf(kRecomputeWords, plan.pipeline.recompute);

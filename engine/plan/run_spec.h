@@ -59,7 +59,7 @@ struct RunSpec {
     int warmupSteps = 0;                // that the rate takes to rise, in even parts (arXiv 1706.02677 sec. 2.2)
 
     double clipNorm = 0;   // largest Euclidean norm of all gradients of the model together; beyond it they shrink to it; 0: none
-    double lossScale = 1;  // of the loss before the backward; gradients are divided by it before they are used
+    double lossScale = 1;  // of the loss before the backward; gradients are divided by it before they are used: see isLossScale()
     HandoffKind handoff = HandoffKind::Boxes;
     int handoffDepth = 0;  // tensors that may wait at a boundary before the sender has to; 0: as many as the schedule sends
     std::vector<double> slowdown = {}; // of each stage: its actions take this many times as long, for studies; empty: 1 each
@@ -76,5 +76,8 @@ struct RunSpec {
 
     bool operator==(const RunSpec&) const = default;
 };
+
+// A power of two, not so large or small that nothing is left of a gradient: another factor would round every gradient twice.
+bool isLossScale(double scale);
 
 } // namespace stagecraft::engine

@@ -142,6 +142,10 @@ Expected<void> checkRequest(const ScheduleRequest& request)
     if (request.concatenation != Concatenation::Direct && !known->family.concatenates)
         return Error{fmt::format("schedule {}: it is not made of units that could be concatenated with {}; use direct, or chimera", request.name,
                                  request.concatenation == Concatenation::Doubling ? "doubled forwards" : "halved backwards")};
+    if (request.verticalSync && !known->family.stashesVersions)
+        return Error{fmt::format("schedule {}: vertical sync is of schedules that keep the weights of each forward, and it does not; use pipedream, "
+                                 "or leave it out",
+                                 request.name)};
     if (!(request.offload >= 0 && request.offload <= 1))
         return Error{fmt::format("schedule {}: a share of {:g} to offload is not allowed; 0 to 1", request.name, request.offload)};
     if (request.offload > 0 && !known->family.takesOffload)

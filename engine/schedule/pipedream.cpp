@@ -9,7 +9,8 @@
 // The order of 1F1B over all micro-batches without a flush: p of them are in flight (the paper's NOAM of a straight pipeline), and
 // every stage takes a step with each gradient, so that once it is full nobody waits. For the gradient to fit its forward, rank r
 // keeps the weights of each micro-batch in flight, at most min(p-r, m) versions (weight stashing); in the steady state a gradient is
-// p-1-r updates late on rank r. weight_versions.h tells the version of each micro-batch. Any p and m.
+// p-1-r updates late on rank r. With vertical sync all stages take a micro-batch by the version that rank 0 has when it enters: p
+// versions on every rank, and all gradients p-1 updates late. weight_versions.h tells the version of each micro-batch. Any p and m.
 #include "engine/schedule/one_f_one_b_updates.h"
 
 namespace stagecraft::engine {
@@ -17,7 +18,7 @@ namespace {
 
 Schedule pipeDreamSchedule(const ScheduleRequest& request)
 {
-    return oneFOneBWithUpdates(request, UpdateRule::Stashed, 1);
+    return oneFOneBWithUpdates(request, request.verticalSync ? UpdateRule::VerticalSync : UpdateRule::Stashed, 1);
 }
 
 } // namespace
@@ -31,6 +32,7 @@ Generator pipeDream()
                     {{"paper", "PipeDream with weight stashing, 1F1B"}}},
                    &pipeDreamSchedule};
     made.family.asynchronous = true;
+    made.family.stashesVersions = true;
     return made;
 }
 

@@ -34,6 +34,7 @@ using traces::Stage;
 enum class UpdateRule : std::uint8_t {
     Flush,          // synchronous: once, after all micro-batches
     Stashed,        // asynchronous: every so often; a micro-batch keeps the weights of its forward for its backward (PipeDream)
+    VerticalSync,   // asynchronous: the same on every stage, the newest version that the first had at its forward (PipeDream, optional)
     DoubleBuffered, // asynchronous: the same, and group k goes by the weights after update k-1 (PipeDream-2BW)
 };
 
@@ -95,6 +96,7 @@ struct ScheduleRequest {
     int slices = 1;                   // of a sequence, for the families that cut sequences
     int group = 0;                    // micro-batches of a group, for families that go in groups; 0: the family's own
     Concatenation concatenation = Concatenation::Direct; // for families of units
+    bool verticalSync = false;        // for families that stash versions of the weights: one version of a micro-batch on all stages
     double offload = 0;               // share of the activations that goes to the host for a while (offload.h)
     const CostTable* costs = nullptr; // for families that plan by costs; none: F, I and W take the same time, nothing to transfer
     std::int64_t memoryLimit = 0;     // bytes of activations of a rank, for the same; 0: the family's own
@@ -121,6 +123,7 @@ struct ScheduleFamily {
     bool cutsSequences = false; // takes more than one slice
     bool goesInGroups = false;  // takes the size of a group of micro-batches
     bool concatenates = false;  // is made of units, which can follow each other in more ways than one
+    bool stashesVersions = false; // keeps the weights of each forward, and takes vertical sync
     bool takesOffload = true;   // its activations can go to the host: they wait for a backward, and it does not move them itself
     bool asynchronous = false;  // its weights change while micro-batches are in flight, see weight_versions.h
 };
@@ -150,7 +153,7 @@ std::string toText(const Schedule& schedule);
 
 // Reads the text form. Ranks are the lines; stages and micro-batches follow from the actions, and a stage lies on the rank
 // where it first appears. Some comment lines say what actions cannot: "# slices K", that sequences are cut into K slices,
-// "# updates G stashed" or "# updates G double-buffered", that the weights change after every G micro-batches, and "# offload to
+// "# updates G stashed", "# updates G vertical-sync" or "# updates G double-buffered", that the weights change after every G micro-batches, and "# offload to
 // partner", that OFFLOAD goes to rank p-1-r.
 // DeepSpeed's instruction lists are read as well, known by their brackets (deepspeed.h).
 // Errors name line, cell and what was expected. The result may still be illegal: see validate.h.

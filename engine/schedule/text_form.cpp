@@ -161,8 +161,8 @@ Expected<void> deriveShape(Schedule& schedule)
     return {};
 }
 
-constexpr std::array<std::pair<std::string_view, UpdateRule>, 2> kUpdateWords{
-    {{"stashed", UpdateRule::Stashed}, {"double-buffered", UpdateRule::DoubleBuffered}}};
+constexpr std::array<std::pair<std::string_view, UpdateRule>, 3> kUpdateWords{
+    {{"stashed", UpdateRule::Stashed}, {"vertical-sync", UpdateRule::VerticalSync}, {"double-buffered", UpdateRule::DoubleBuffered}}};
 
 // Takes a number of 1 or more off the front; nothing where there is none.
 std::optional<int> takeCount(std::string_view& text)
@@ -194,8 +194,8 @@ Expected<void> readUpdates(std::string_view text, std::size_t number, Schedule& 
         schedule.microbatchesPerUpdate = *group;
         return {};
     }
-    return Error{fmt::format("line {}: \"{}\" does not say when weights change; the micro-batches of an update, and stashed or "
-                             "double-buffered, such as 4 double-buffered",
+    return Error{fmt::format("line {}: \"{}\" does not say when weights change; the micro-batches of an update, and stashed, "
+                             "vertical-sync or double-buffered, such as 4 double-buffered",
                              number, text)};
 }
 

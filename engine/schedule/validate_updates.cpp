@@ -2,6 +2,7 @@
 #include "engine/schedule/validate_updates.h"
 
 #include "engine/schedule/milestones.h"
+#include "engine/schedule/weight_versions.h"
 #include "traces/base/text.h"
 
 #include <fmt/format.h>
@@ -47,8 +48,8 @@ void checkSynchronous(const Schedule& schedule, Rank rank, const ReportFault& fa
 
 class AsynchronousRank {
 public:
-    AsynchronousRank(const Schedule& schedule, Rank rank, const ReportFault& fault)
-        : schedule_(schedule), rank_(rank), fault_(fault), group_(schedule.microbatchesPerUpdate),
+    AsynchronousRank(const Schedule& schedule, const std::vector<int>& entry, Rank rank, const ReportFault& fault)
+        : schedule_(schedule), entry_(entry), rank_(rank), fault_(fault), group_(schedule.microbatchesPerUpdate),
           groups_((schedule.microbatches - 1) / group_ + 1), stages_(schedule.stageToRank.size())
     {
     }
@@ -77,14 +78,19 @@ private:
         return toText(traces::makeAction(ActionKind::Optimizer, stage, MicroBatch{lastOf(group)}));
     }
 
+    // That the forward of a micro-batch goes by; of Stashed whichever is there.
+    [[nodiscard]] int versionOf(MicroBatch microbatch) const
+    {
+        if (schedule_.updates == UpdateRule::DoubleBuffered) return microbatch.value / group_ - 1;
+        return entry_.empty() ? 0 : entry_[index(microbatch)];
+    }
+
     void take(int at, const Action& action, const traces::Work& work)
     {
         StageState& stage = stages_[index(work.stage)];
         const int group = work.microbatch.value / group_;
         if (work.kind == ActionKind::Optimizer) return update(at, action, stage);
-        const int needed = work.kind == ActionKind::Forward && schedule_.updates == UpdateRule::DoubleBuffered ? group - 1
-                           : makesGradient(work.kind)                                                         ? group
-                                                                                                              : 0;
+        const int needed = work.kind == ActionKind::Forward ? versionOf(work.microbatch) : makesGradient(work.kind) ? group : 0;
         if (stage.updates < needed)
             return fault_(rank_, at, toText(action),
                           fmt::format("comes before {}, {}; move it behind", updateText(work.stage, needed - 1),
@@ -112,6 +118,7 @@ private:
     }
 
     const Schedule& schedule_;
+    const std::vector<int>& entry_; // versionsAtEntry()
     Rank rank_;
     const ReportFault& fault_;
     int group_;
@@ -123,8 +130,9 @@ private:
 
 void checkUpdates(const Schedule& schedule, const ReportFault& fault)
 {
+    const std::vector<int> entry = versionsAtEntry(schedule);
     for (std::size_t r = 0; r < schedule.order.size(); ++r) {
-        if (schedule.asynchronous()) AsynchronousRank(schedule, Rank{r}, fault).check();
+        if (schedule.asynchronous()) AsynchronousRank(schedule, entry, Rank{r}, fault).check();
         else checkSynchronous(schedule, Rank{r}, fault);
     }
 }

@@ -2,32 +2,31 @@
 #include "engine/schedule/weight_versions.h"
 
 #include "engine/schedule/milestones.h"
+#include "engine/schedule/old_versions.h"
 
 #include <algorithm>
 
 namespace stagecraft::engine {
 namespace {
 
-// Walks one rank's order: what a micro-batch finds at its forward on each stage.
-void followStashes(const Schedule& schedule, const std::vector<Action>& order, std::vector<StageVersions>& stages, std::vector<int>& inFlight)
+// Walks one rank's order: what a micro-batch finds at its forward on each stage, or goes by because the first stage found it.
+void followVersions(const Schedule& schedule, const std::vector<Action>& order, const std::vector<int>& entry, std::vector<StageVersions>& stages,
+                    std::vector<OldVersions>& old)
 {
+    std::vector<int> held(stages.size(), 1);
     for (const Action& action : order)
         forEachWork(action, [&](const traces::Work& work) {
             StageVersions& stage = stages[index(work.stage)];
-            int& flying = inFlight[index(work.stage)];
-            switch (work.kind) {
-            case ActionKind::Forward: {
+            int& versions = held[index(work.stage)];
+            versions += old[index(work.stage)].atBegin(work);
+            stage.kept = std::max(stage.kept, versions);
+            if (work.kind == ActionKind::Forward) {
                 int& version = stage.version[index(work.microbatch)];
-                version = stage.updates;
+                version = entry.empty() ? stage.updates : entry[index(work.microbatch)];
                 stage.staleness = std::max(stage.staleness, work.microbatch.value / schedule.microbatchesPerUpdate - version);
-                stage.kept = std::max(stage.kept, ++flying);
-                break;
             }
-            case ActionKind::Backward:
-            case ActionKind::WeightGrad: --flying; break;
-            case ActionKind::Optimizer: ++stage.updates; break;
-            default: break;
-            }
+            versions += old[index(work.stage)].atEnd(work);
+            if (work.kind == ActionKind::Optimizer) ++stage.updates;
         });
 }
 
@@ -37,9 +36,10 @@ std::vector<StageVersions> weightVersions(const Schedule& schedule)
 {
     const auto m = static_cast<std::size_t>(schedule.microbatches);
     std::vector<StageVersions> stages(schedule.stageToRank.size(), {.updates = 0, .version = std::vector<int>(m, 0)});
-    if (schedule.updates == UpdateRule::Stashed) {
-        std::vector<int> inFlight(stages.size(), 0);
-        for (const std::vector<Action>& order : schedule.order) followStashes(schedule, order, stages, inFlight);
+    if (schedule.updates == UpdateRule::Stashed || schedule.updates == UpdateRule::VerticalSync) {
+        const std::vector<int> entry = versionsAtEntry(schedule);
+        std::vector<OldVersions> old(stages.size(), OldVersions(schedule, entry));
+        for (const std::vector<Action>& order : schedule.order) followVersions(schedule, order, entry, stages, old);
         return stages;
     }
     const int group = schedule.asynchronous() ? schedule.microbatchesPerUpdate : schedule.microbatches;
@@ -63,6 +63,20 @@ StageVersions versionsOfRank(const Schedule& schedule, const std::vector<StageVe
         most.updates = std::max(most.updates, stages[s].updates);
     }
     return most;
+}
+
+std::vector<int> versionsAtEntry(const Schedule& schedule)
+{
+    if (schedule.updates != UpdateRule::VerticalSync) return {};
+    std::vector<int> entry(static_cast<std::size_t>(schedule.microbatches), 0);
+    int updates = 0;
+    for (const Action& action : schedule.order[index(schedule.stageToRank.front())])
+        forEachWork(action, [&](const traces::Work& work) {
+            if (work.stage != Stage{0}) return;
+            if (work.kind == ActionKind::Forward) entry[index(work.microbatch)] = updates;
+            if (work.kind == ActionKind::Optimizer) ++updates;
+        });
+    return entry;
 }
 
 } // namespace stagecraft::engine

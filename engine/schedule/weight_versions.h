@@ -5,6 +5,9 @@
 //   Stashed (PipeDream, arXiv 1806.03377): a forward takes the newest version of its stage, and its backward the same one. A stage
 //     keeps a version for each micro-batch in flight, the first ones being copies of version 0: on rank r of a full pipeline p-r of
 //     them, and gradients are p-1-r updates late.
+//   VerticalSync (the same paper, sec. 3.3): on all stages a micro-batch goes by the version that the first stage has as the newest when
+//     it enters: w(t+1) = w(t) - lr * grad f(w_1(t-p+1), ..., w_p(t-p+1)). All gradients are p-1 updates late, and every stage keeps p
+//     versions.
 //   DoubleBuffered (PipeDream-2BW, arXiv 2006.09503, eq. of sec. 3.1): group k takes version max(0, k-1) everywhere. Two versions are
 //     kept, and gradients are one update late.
 //   Flush: one version for all.
@@ -32,5 +35,9 @@ std::vector<StageVersions> weightVersions(const Schedule& schedule);
 
 // Of a rank with several stages: the most that one of them keeps, and the largest staleness.
 StageVersions versionsOfRank(const Schedule& schedule, const std::vector<StageVersions>& stages, Rank rank);
+
+// Of VerticalSync: by micro-batch, the updates that the first stage has had before its forward. Else empty. Of any schedule whose
+// micro-batches are in range.
+std::vector<int> versionsAtEntry(const Schedule& schedule);
 
 } // namespace stagecraft::engine

@@ -4,6 +4,7 @@
 #include "engine/schedule/batch.h"
 #include "engine/schedule/handoff.h"
 #include "engine/schedule/lower.h"
+#include "engine/schedule/weight_versions.h"
 #include "engine/simulate/action_time.h"
 #include "engine/simulate/handed_bytes.h"
 #include "engine/simulate/slice_parts.h"
@@ -43,7 +44,7 @@ Machine::Machine(const Schedule& schedule, const CostTable& costs)
       meets_(shape_.communicates && costs.machine.send == SendMode::Rendezvous),
       handsBytes_(std::any_of(costs.stages.begin(), costs.stages.end(), [](const StageCosts& stage) { return stage.outputBytes > 0; })),
       inference_(schedule.inference()),
-      occupies_(shape_.communicates && costs.machine.transfers == TransferPlace::Ranks), links_(costs, schedule.ranks),
+      entry_(versionsAtEntry(schedule)), occupies_(shape_.communicates && costs.machine.transfers == TransferPlace::Ranks), links_(costs, schedule.ranks),
       recording_(schedule, costs), ranks_(schedule.order.size()), weights_((schedule.twoDirections() ? 2 : 1) * costs.stages.size())
 {
     const MachineModel& model = costs.machine;
@@ -59,6 +60,8 @@ Machine::Machine(const Schedule& schedule, const CostTable& costs)
         }
         if (r < costs.machine.lateStart.size()) ranks_[r].clock = costs.machine.lateStart[r];
     }
+    if (schedule.asynchronous())
+        for (Weights& weights : weights_) weights.old.emplace(schedule, entry_);
     openMemory();
 }
 

@@ -20,6 +20,7 @@
 #pragma once
 
 #include "engine/schedule/milestones.h"
+#include "engine/schedule/old_versions.h"
 #include "engine/simulate/links.h"
 #include "engine/simulate/recording.h"
 
@@ -84,7 +85,7 @@ private:
         traces::SliceRef gather{};
         bool sharded = false; // has UNSHARD actions at all
         Bytes gradient = 0;       // held
-        int inFlight = 0;         // micro-batches that keep the weights of their forward (PipeDream)
+        std::optional<OldVersions> old; // asynchronous
         bool stepped = false;     // the schedule said when
         TimeNs gradientBegin = 0; // of the last action that adds to the gradient
         TimeNs gradientEnd = kNever;
@@ -171,6 +172,7 @@ private:
     bool meets_ = false;    // sends wait for their receipts
     bool handsBytes_ = false; // the table knows how many
     bool inference_ = false; // nothing comes back
+    const std::vector<int> entry_; // versionsAtEntry()
     bool occupies_ = false; // hand-offs take time of their ranks
     Links links_;
     Recording recording_;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What each rank holds, and from when to when:
-//   versions                   of weights: one for each micro-batch in flight but the first where it keeps those of its forward
-//                              (PipeDream, arXiv 1806.03377 sec. 3.3), one beside the newest where they are double-buffered
+//   versions                   of weights, beside the newest: old_versions.h
 //   weights, optimizer state   all the time; of what replicas divide (ZeRO, arXiv 1910.02054 sec. 5) only the own part
 //   gradients                  from the first backward that makes them until the weights are updated
 //   activations                from the begin of F to the end of B, of I (but what W needs) and of W; where nothing comes back,
@@ -25,7 +24,7 @@ void Machine::openMemory()
     for (std::size_t r = 0; r < ranks_.size(); ++r)
         forEachHeld(Rank{r}, [&](Flow, Stage, const StageCosts& stage, const Weights& weights) {
             recording_.hold(Rank{r}, MemoryClass::Weights, 0, ownPart(stage.weightBytes, weights.sharded || divides(Sharding::Zero3)));
-            if (schedule_.updates == UpdateRule::DoubleBuffered) recording_.hold(Rank{r}, MemoryClass::Versions, 0, stage.weightBytes);
+            if (weights.old && weights.old->first() > 0) recording_.hold(Rank{r}, MemoryClass::Versions, 0, weights.old->first() * stage.weightBytes);
             recording_.hold(Rank{r}, MemoryClass::Optimizer, 0, ownPart(stage.optimizerBytes, divides(Sharding::Zero1)));
         });
 }
@@ -45,11 +44,13 @@ void Machine::account(std::size_t r, const Work& work, TimeNs begin, TimeNs end)
         if (const std::optional<Message> message = messageOf({made, work.flow, Stage{work.stage.value + from}, work.microbatch}))
             hold(MemoryClass::Buffers, begin, -message->bytes);
     };
-    const bool stashes = schedule_.updates == UpdateRule::Stashed;
+    const auto holdVersions = [&](TimeNs at, int change) {
+        if (change != 0) hold(MemoryClass::Versions, at, change * stage.weightBytes);
+    };
+    if (weights.old) holdVersions(begin, weights.old->atBegin(work));
     switch (work.kind) {
     case ActionKind::Forward:
         used(ActionKind::Forward, -1);
-        if (stashes && ++weights.inFlight > 1) hold(MemoryClass::Versions, begin, stage.weightBytes);
         hold(MemoryClass::Activations, begin, recomputes ? input : part(stage.activationBytes));
         if (inference_) hold(MemoryClass::Activations, end, -part(stage.activationBytes));
         break;
@@ -72,8 +73,8 @@ void Machine::account(std::size_t r, const Work& work, TimeNs begin, TimeNs end)
         break;
     default: break;
     }
+    if (weights.old) holdVersions(end, weights.old->atEnd(work));
     if (work.kind != ActionKind::Backward && work.kind != ActionKind::WeightGrad) return;
-    if (stashes && --weights.inFlight > 0) hold(MemoryClass::Versions, end, -stage.weightBytes);
     hold(MemoryClass::Gradients, begin, stage.gradientBytes - std::exchange(weights.gradient, stage.gradientBytes));
     weights.gradientBegin = begin;
     weights.gradientEnd = end;

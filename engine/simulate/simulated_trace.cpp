@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/simulate/simulated_trace.h"
 
+#include "engine/schedule/old_versions.h"
+#include "engine/schedule/weight_versions.h"
 #include "engine/simulate/slice_parts.h"
 #include "traces/base/text.h"
 
@@ -24,11 +26,12 @@ constexpr std::size_t kNoSeries = static_cast<std::size_t>(-1);
 // Writes one rank from its first action to its last. Compute lanes are numbered as the ranks are.
 class RankWriter {
 public:
-    RankWriter(const Schedule& schedule, const CostTable& costs, const Timing& timing, Trace& trace, Rank rank)
+    RankWriter(const Schedule& schedule, const CostTable& costs, const Timing& timing, const std::vector<int>& entry, Trace& trace, Rank rank)
         : schedule_(schedule), costs_(costs), timing_(timing), shape_(timing.shape()), trace_(trace), rank_(rank),
           order_(schedule.order[index(rank)]),
-          inference_(trace.info.inference), inFlight_(2 * costs.stages.size(), 0), gradientHeld_(2 * costs.stages.size(), false), stepped_(2 * costs.stages.size(), false)
+          inference_(trace.info.inference), gradientHeld_(2 * costs.stages.size(), false), stepped_(2 * costs.stages.size(), false)
     {
+        if (schedule.asynchronous()) old_.assign(costs.stages.size(), OldVersions(schedule, entry));
     }
 
     void write()
@@ -42,7 +45,6 @@ private:
     // Weights and optimizer state are there from the start; series without bytes are left out.
     void openMemory()
     {
-        const bool twice = schedule_.updates == UpdateRule::DoubleBuffered; // the weights before the last update beside the newest
         Bytes weights = 0;
         Bytes gradients = 0;
         Bytes optimizer = 0;
@@ -54,7 +56,7 @@ private:
             activations += stage.activationBytes;
         });
         if (weights > 0) trace_.addMemory(rank_, MemoryClass::Weights, 0, weights);
-        if (twice && weights > 0) trace_.addMemory(rank_, MemoryClass::Versions, 0, weights);
+        if (!old_.empty()) changeVersions(0, old_.front().first() * weights);
         if (optimizer > 0) trace_.addMemory(rank_, MemoryClass::Optimizer, 0, optimizer);
         if (gradients > 0) {
             gradientSeries_ = trace_.memoryIndex(rank_, MemoryClass::Gradients);
@@ -123,9 +125,9 @@ private:
         const StageCosts& stage = costs_.stages[index(work.stage)];
         const Bytes kept = partOf(costs_.sliceSize, stage.activationBytes, work.microbatch);
         const Bytes keptForW = partOf(costs_.sliceSize, stage.wgradBytes, work.microbatch);
+        if (!old_.empty()) changeVersions(begin, old_[index(work.stage)].atBegin(work) * stage.weightBytes);
         switch (work.kind) {
         case ActionKind::Forward:
-            if (++inFlight_[copyOf(work)] > 1) changeVersions(begin, stage.weightBytes);
             changeActivations(begin, kept);
             if (inference_) changeActivations(end, -kept);
             break;
@@ -138,8 +140,8 @@ private:
             break;
         default: return;
         }
+        if (!old_.empty()) changeVersions(end, old_[index(work.stage)].atEnd(work) * stage.weightBytes);
         if (work.kind != ActionKind::Backward && work.kind != ActionKind::WeightGrad) return;
-        if (--inFlight_[copyOf(work)] > 0) changeVersions(end, -stage.weightBytes);
         if (!gradientHeld_[copyOf(work)] && gradientSeries_ != kNoSeries) {
             gradientHeld_[copyOf(work)] = true;
             gradients_ += stage.gradientBytes;
@@ -155,11 +157,10 @@ private:
         trace_.addMemory(gradientSeries_, at, gradients_);
     }
 
-    // Of the weights: one for each micro-batch in flight but the first, where it keeps those of its forward (PipeDream, arXiv
-    // 1806.03377 sec. 3.3).
+    // Of the weights, beside the newest.
     void changeVersions(TimeNs at, Bytes bytes)
     {
-        if (schedule_.updates != UpdateRule::Stashed || bytes == 0) return;
+        if (bytes == 0) return;
         if (versionSeries_ == kNoSeries) {
             versionSeries_ = trace_.memoryIndex(rank_, MemoryClass::Versions);
             trace_.addMemory(versionSeries_, 0, 0);
@@ -221,7 +222,7 @@ private:
     std::size_t activationSeries_ = kNoSeries;
     std::size_t gradientSeries_ = kNoSeries;
     std::size_t versionSeries_ = kNoSeries;
-    std::vector<int> inFlight_;         // micro-batches, by stage and direction
+    std::vector<OldVersions> old_;      // asynchronous: by stage
     std::vector<bool> gradientHeld_;    // by stage and direction
     std::vector<bool> stepped_;         // the same: its optimizer
     std::vector<LaneId> transferLanes_; // one per transfer in flight at the same time
@@ -254,9 +255,10 @@ std::optional<Trace> simulatedTrace(const Schedule& schedule, const CostTable& c
     trace.info = simulatedInfo(schedule, costs);
     for (std::size_t r = 0; r < schedule.order.size(); ++r)
         trace.reserveEdges(trace.addLane({Rank{r}, LaneKind::Compute, 0, fmt::format("rank {}", r)}), schedule.order[r].size());
+    const std::vector<int> entry = versionsAtEntry(schedule);
     for (std::size_t r = 0; r < schedule.order.size(); ++r) {
         if (stop.stop_requested()) return std::nullopt;
-        RankWriter(schedule, costs, timing, trace, Rank{r}).write();
+        RankWriter(schedule, costs, timing, entry, trace, Rank{r}).write();
     }
     trace.addStep({traces::Step{0}, trace.extent(), std::nullopt});
     return trace;

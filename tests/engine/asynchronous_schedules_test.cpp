@@ -9,6 +9,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <set>
+
 using namespace stagecraft;
 using namespace stagecraft::test;
 using ::testing::Each;
@@ -93,6 +96,55 @@ TEST(WeightVersions, AreThoseOfThePaperForPipeDream)
         }
 }
 
+engine::Schedule inStep(int ranks, int microbatches)
+{
+    return engine::generate({.name = "pipedream", .ranks = ranks, .microbatches = microbatches, .verticalSync = true}).value();
+}
+
+// The most versions of a stage's weights that there are at once: the newest, and those that a micro-batch goes by that has not been
+// taken back.
+int mostVersions(const engine::Schedule& schedule, int rank, const std::vector<int>& version)
+{
+    int newest = 0;
+    int most = 1;
+    std::vector<bool> back(version.size(), false);
+    for (const engine::Action& action : schedule.order[static_cast<std::size_t>(rank)]) {
+        if (action.kind() == engine::ActionKind::Backward) back[static_cast<std::size_t>(action.microbatch().value)] = true;
+        if (action.kind() == engine::ActionKind::Optimizer) ++newest;
+        std::set<int> there{newest};
+        for (std::size_t i = 0; i < version.size(); ++i)
+            if (!back[i] && version[i] <= newest) there.insert(version[i]);
+        most = std::max(most, static_cast<int>(there.size()));
+    }
+    return most;
+}
+
+// The same section: w(t+1) = w(t) - lr * grad f(w_1(t-p+1), w_2(t-p+1), ..., w_p(t-p+1)).
+TEST(WeightVersions, AreOneOnAllStagesWithVerticalSync)
+{
+    for (const int p : {1, 2, 4, 7})
+        for (const int m : {1, 3, 4, 8, 30}) {
+            const engine::Schedule schedule = inStep(p, m);
+            EXPECT_TRUE(engine::validate(schedule).legal());
+            EXPECT_EQ(engine::parseSchedule(engine::toText(schedule), "pipedream").value(), schedule);
+            EXPECT_EQ(schedule.order, made("pipedream", p, m).order);
+            const std::vector<engine::StageVersions> stages = engine::weightVersions(schedule);
+            for (int r = 0; r < p; ++r) {
+                const engine::StageVersions& stage = stages[static_cast<std::size_t>(r)];
+                SCOPED_TRACE(testing::Message() << "p=" << p << " m=" << m << " r=" << r);
+                EXPECT_EQ(stage.kept, mostVersions(schedule, r, stage.version));
+                if (m >= 2 * p - 1) { // the pipeline is full for long enough
+                    EXPECT_EQ(stage.kept, p);
+                }
+                EXPECT_EQ(stage.staleness, std::min(p - 1, m - 1));
+                EXPECT_EQ(stage.updates, m);
+                for (int t = 0; t < m; ++t) EXPECT_EQ(stage.version[static_cast<std::size_t>(t)], std::max(0, t - (p - 1)));
+            }
+        }
+    EXPECT_EQ(engine::checkRequest({.name = "1f1b", .verticalSync = true}).error().message,
+              "schedule 1f1b: vertical sync is of schedules that keep the weights of each forward, and it does not; use pipedream, or leave it out");
+}
+
 // arXiv 2006.09503 sec. 3.1: w(t+1) = w(t) - lr * grad f(w(t-1)), and w(0) where there is no w(-1).
 TEST(WeightVersions, AreThoseOfThePaperForPipeDream2Bw)
 {
@@ -175,11 +227,20 @@ TEST(ValidateUpdates, HasTheWeightsOfAForwardWithTwoBuffers)
     EXPECT_EQ(firstFault("# updates 1 stashed\n0F0,0F1,0F2,0B0,0OPTIMIZER,0B1,0OPTIMIZER,0B2,0OPTIMIZER\n"), "legal");
 }
 
+// The first stage has had an update when it takes micro-batch 2, so every stage must have had it then.
+TEST(ValidateUpdates, HasTheWeightsOfTheFirstStageWithVerticalSync)
+{
+    const std::string first = "# updates 1 vertical-sync\n0F0,0F1,0B0,0OPTIMIZER,0F2,0B1,0OPTIMIZER,0B2,0OPTIMIZER\n";
+    EXPECT_EQ(firstFault(first + "1F0,1B0,1OPTIMIZER,1F1,1B1,1OPTIMIZER,1F2,1B2,1OPTIMIZER\n"), "legal");
+    EXPECT_EQ(firstFault(first + "1F0,1B0,1F1,1F2,1OPTIMIZER,1B1,1OPTIMIZER,1B2,1OPTIMIZER\n"),
+              "rank 1, position 3: 1F2 comes before 1OPTIMIZER0, whose weights it takes; move it behind");
+}
+
 TEST(ParseSchedule, SaysWhatItCannotReadAboutUpdates)
 {
     for (const auto& [text, expected] :
          {std::pair{"# updates often\n0F0,0B0\n", "line 1: \"often\" does not say when weights change"},
-          {"# updates 2 later\n0F0,0B0\n", "stashed or double-buffered"},
+          {"# updates 2 later\n0F0,0B0\n", "stashed, vertical-sync or double-buffered"},
           {"# updates 0 stashed\n0F0,0B0\n", "line 1: \"0 stashed\""},
           {"# updates 1 stashed\n# slices 2\n0F0,0F1,0B1,0B0\n", "one direction and whole sequences only"},
           {"# updates 1 stashed\nd0F0,d0B0,u0F0,u0B0\n", "one direction and whole sequences only"}}) {

@@ -79,6 +79,7 @@ TEST(PlanJson, KeepsEveryValue)
     plan.pipeline.sharding = Sharding::Zero3;
     plan.pipeline.concatenation = Concatenation::Halving;
     plan.pipeline.offload = 0.25;
+    plan.pipeline.verticalSync = true;
     plan.pipeline.memoryLimit = 12'345; // waits for a schedule that plans by it
     plan.costs.source = CostSource::Measured;
     plan.costs.inputGrad = 5;

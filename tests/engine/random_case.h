@@ -30,6 +30,7 @@ inline engine::Schedule drawSchedule(std::mt19937& random, std::size_t turn, int
         request.slices = family.cutsSequences ? among(1, 4) : 1;
         if (family.concatenates) request.concatenation = static_cast<engine::Concatenation>(among(0, 2));
         request.offload = family.takesOffload && among(0, 3) == 0 ? among(0, 10) / 10.0 : 0;
+        request.verticalSync = family.stashesVersions && among(0, 1) == 0;
         request.group = family.goesInGroups ? among(0, 9) : 0;
     } while (!engine::checkRequest(request).ok());
     return engine::generate(request).value();

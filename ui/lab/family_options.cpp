@@ -19,7 +19,7 @@ FamilyOptions::FamilyOptions(QFormLayout& form, QWidget* parent)
     : LabSection(parent), form_(form), concatenation_(newCombo()),
       group_(newSpin(0, static_cast<int>(engine::kMaxActions / 2))),
       memoryLimit_(new ValueEdit<traces::Bytes>(parseAutoSize, showAutoSize)), slicing_(newCombo()),
-      offload_(new ValueEdit<double>(parseShare, showShare)), sharding_(newCombo())
+      verticalSync_(new QCheckBox(tr("One version on all stages"))), offload_(new ValueEdit<double>(parseShare, showShare)), sharding_(newCombo())
 {
     hide();
 
@@ -41,6 +41,9 @@ FamilyOptions::FamilyOptions(QFormLayout& form, QWidget* parent)
             tr("How much of its activations a rank may keep, such as 8GiB; the schedule is planned by it. Auto holds p micro-batches."));
     addField(form_, tr("Cut into"), *slicing_,
              tr("Where sequences are cut: into slices of one length, or of one time, which makes the first the longest."));
+    addField(form_, tr("Vertical sync"), *verticalSync_,
+             tr("All stages take a micro-batch by the weights that the first stage had when it entered: they keep more versions, and all gradients "
+                "are equally late."));
     addEdit(form_, tr("Offload"), *offload_,
             tr("Share of each rank's activations that goes to the host after its forward and comes back before its backward."));
     addField(form_, tr("Replicas divide"), *sharding_,
@@ -50,6 +53,7 @@ FamilyOptions::FamilyOptions(QFormLayout& form, QWidget* parent)
     bind(*group_, "group", tr("group"), [](Plan& plan) -> auto& { return plan.pipeline.group; });
     bind(*memoryLimit_, "memoryLimit", tr("memory limit"), [](Plan& plan) -> auto& { return plan.pipeline.memoryLimit; });
     bind(*slicing_, "slicing", tr("cut of sequences"), [](Plan& plan) -> auto& { return plan.pipeline.slicing; });
+    bind(*verticalSync_, "verticalSync", tr("vertical sync"), [](Plan& plan) -> auto& { return plan.pipeline.verticalSync; });
     bind(*offload_, "offload", tr("offload"), [](Plan& plan) -> auto& { return plan.pipeline.offload; });
     bind(*sharding_, "sharding", tr("what replicas divide"), [](Plan& plan) -> auto& { return plan.pipeline.sharding; });
 }
@@ -68,12 +72,14 @@ void FamilyOptions::showPlan()
     showRow(*concatenation_, family && family->concatenates);
     showRow(*group_, family && family->goesInGroups);
     showRow(*memoryLimit_, family && family->plansByCosts);
+    showRow(*verticalSync_, family && family->stashesVersions);
     showRow(*slicing_, (family && family->cutsSequences) || pipeline.slices > 1);
 
     select(*concatenation_, static_cast<int>(pipeline.concatenation));
     group_->setValue(pipeline.group);
     memoryLimit_->setValue(pipeline.memoryLimit);
     select(*slicing_, static_cast<int>(pipeline.slicing));
+    verticalSync_->setChecked(pipeline.verticalSync);
     offload_->setValue(pipeline.offload);
     select(*sharding_, static_cast<int>(pipeline.sharding));
 

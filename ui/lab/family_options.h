@@ -31,6 +31,7 @@ private:
     QSpinBox* group_;
     ValueEdit<traces::Bytes>* memoryLimit_;
     QComboBox* slicing_;
+    QCheckBox* verticalSync_;
     ValueEdit<double>* offload_;
     QComboBox* sharding_;
 };

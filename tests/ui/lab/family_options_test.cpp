@@ -35,7 +35,7 @@ TEST_F(FamilyOptionsTest, ShowsWhatTheFamilyTakes)
     const auto shown = [&](const char* schedule, int chunks) {
         start(schedule, chunks);
         QStringList names;
-        for (const char* name : {"concatenation", "group", "memoryLimit", "slicing"})
+        for (const char* name : {"concatenation", "group", "memoryLimit", "slicing", "verticalSync"})
             if (!hides(name)) names << name;
         EXPECT_FALSE(hides("offload") || hides("sharding"));
         return names.join(' ').toStdString();
@@ -44,6 +44,7 @@ TEST_F(FamilyOptionsTest, ShowsWhatTheFamilyTakes)
     EXPECT_EQ(shown("chimera", 1), "concatenation");
     EXPECT_EQ(shown("interleaved", 2), "group");
     EXPECT_EQ(shown("pipedream-2bw", 1), "group");
+    EXPECT_EQ(shown("pipedream", 1), "verticalSync");
     EXPECT_EQ(shown("zb-auto", 1), "memoryLimit");
     EXPECT_EQ(shown("zb-v-auto", 2), "memoryLimit");
     EXPECT_EQ(shown("seq1f1b", 1), "slicing");
