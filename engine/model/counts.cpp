@@ -128,6 +128,13 @@ public:
                 .wgradBytes = toBytes(kFloatBytes * rows_ * (in + classes))};
     }
 
+    // Which values it keeps, a byte each.
+    LayerCounts operator()(const Dropout&) const
+    {
+        const double values = rows_ * valuesOf(in_);
+        return {.forwardFlops = values, .activationBytes = toBytes(values)};
+    }
+
     LayerCounts operator()(const Synthetic& s) const
     {
         const double kept = std::max(static_cast<double>(s.activationBytes), kFloatBytes * s.in);

@@ -100,6 +100,14 @@ struct PooledHead {
     bool operator==(const PooledHead&) const = default;
 };
 
+// Each value is 0 with a probability, and the others grow so that the mean stays (Srivastava et al., JMLR 15, 2014). Which ones follows
+// from the run's seed, the step and the value's place in the batch and the model: it is the same for every pipeline, and when it is
+// computed again. Where nothing is trained all values pass. Of any shape; not the first layer.
+struct Dropout {
+    double probability = 0.1; // below 1
+    bool operator==(const Dropout&) const = default;
+};
+
 // A layer for studies, of a chosen size: (rows, in) -> (rows, out). It really does so much arithmetic, in matrix products, keeps so many
 // bytes and has so many weights, whose gradients are right.
 struct Synthetic {
@@ -124,7 +132,7 @@ struct TorchScript {
     bool operator==(const TorchScript&) const = default;
 };
 
-using Layer = std::variant<Linear, Embedding, TransformerBlock, Head, Convolution, ResidualBlock, PooledHead, Synthetic, TorchScript>;
+using Layer = std::variant<Linear, Embedding, TransformerBlock, Head, Convolution, ResidualBlock, PooledHead, Dropout, Synthetic, TorchScript>;
 
 // What kinds of layers there are, in the variant's order.
 struct LayerType {

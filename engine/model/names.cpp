@@ -28,6 +28,7 @@ const std::vector<LayerType>& layerTypes()
         {"convolution", "in, out [kernel, stride, groups]", "on images, with GroupNorm and ReLU", Convolution{}},
         {"residual_block", "in, out [stride, groups]", "ResNet's basic block: two 3×3 convolutions with GroupNorm and a shortcut", ResidualBlock{}},
         {"pooled_head", "in, classes", "mean over the image and a linear layer", PooledHead{}},
+        {"dropout", "[p]", "each value is 0 with probability p in training, the same ones for every schedule; not first", Dropout{}},
         {"synthetic", "in, out [flops, activation_bytes, parameters]", "really does and keeps so much for each row", Synthetic{}},
         {"torchscript", "file, in, out [vocabulary, parameters, flops, activation_bytes]", "a module that torch.jit.save wrote, trained on",
          TorchScript{}},
@@ -61,6 +62,7 @@ std::string layerName(const Layer& layer)
                        return fmt::format("Residual {}→{}{}", b.in, b.out, b.stride == 1 ? "" : fmt::format(", stride {}", b.stride));
                    },
                    [](const PooledHead& h) { return fmt::format("Pooled head {}→{}", h.in, h.classes); },
+                   [](const Dropout& d) { return fmt::format("Dropout {:g}", d.probability); },
                    [](const Synthetic& s) { return fmt::format("Synthetic {}→{}, {}FLOP", s.in, s.out, shortNumber(s.flops)); },
                    [](const TorchScript& t) { return fmt::format("TorchScript {}", t.file.substr(t.file.find_last_of('/') + 1)); }},
         layer);

@@ -69,6 +69,10 @@ public:
         grouped(b.out, b.groups);
     }
     void operator()(const PooledHead& h) { all({{"in", h.in}, {"classes", h.classes}}); }
+    void operator()(const Dropout& d)
+    {
+        if (!(d.probability >= 0 && d.probability < 1)) say(fmt::format("p is {:g}; 0 to less than 1 is allowed", d.probability));
+    }
     void operator()(const Synthetic& s)
     {
         all({{"in", s.in}, {"out", s.out}});
@@ -132,7 +136,7 @@ RowShape firstShape(const ModelSpec& model)
                                  [](const TorchScript& t) { return extentsOf(t.in); },
                                  [](const TransformerBlock&) -> RowShape { return {}; }, [](const Head&) -> RowShape { return {}; },
                                  [](const Convolution&) -> RowShape { return {}; }, [](const ResidualBlock&) -> RowShape { return {}; },
-                                 [](const PooledHead&) -> RowShape { return {}; }},
+                                 [](const PooledHead&) -> RowShape { return {}; }, [](const Dropout&) -> RowShape { return {}; }},
                       model.layers.front());
 }
 
@@ -153,6 +157,7 @@ public:
         if (!image(h.in, h.in, 1)) return std::nullopt;
         return RowShape{h.classes};
     }
+    [[nodiscard]] std::optional<RowShape> operator()(const Dropout&) const { return before_; }
     [[nodiscard]] std::optional<RowShape> operator()(const Synthetic& s) const { return lastTo(s.in, s.out, before_.size() == 1); }
     [[nodiscard]] std::optional<RowShape> operator()(const TorchScript& t) const
     {
@@ -187,6 +192,7 @@ std::string takesText(const Layer& layer)
                                  [](const Head& h) { return fmt::format("sequences of {}", traces::counted(h.dim, "value")); },
                                  [&](const Convolution& c) { return channels(c.in); }, [&](const ResidualBlock& b) { return channels(b.in); },
                                  [&](const PooledHead& h) { return channels(h.in); },
+                                 [](const Dropout&) { return std::string("values"); },
                                  [](const Synthetic& s) { return traces::counted(s.in, "value"); },
                                  [](const TorchScript& t) { return shapeText(extentsOf(t.in)); }},
                       layer);
@@ -207,6 +213,7 @@ bool worksOnSequences(const Layer& layer)
 Expected<void> checkInput(const ModelSpec& model)
 {
     const Layer& first = model.layers.front();
+    if (std::holds_alternative<Dropout>(first)) return atLayer(0, first, "it takes what another layer gives; put one before it");
     if (worksOnSequences(first)) return atLayer(0, first, "it works on sequences; the first layer must be an embedding");
     if (takesImages(first) && !model.image) return atLayer(0, first, "it takes images; say of what size: \"image\" with channels, height and width");
     if (!takesImages(first) && model.image)

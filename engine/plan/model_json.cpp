@@ -72,6 +72,7 @@ public:
         size("in", layer.in);
         size("classes", layer.classes);
     }
+    void operator()(Dropout& layer) { object_.number("p", layer.probability, 0, 1); }
     void operator()(Synthetic& layer)
     {
         size("in", layer.in);
@@ -202,6 +203,7 @@ struct LayerWriter {
         json["in"] = layer.in;
         json["classes"] = layer.classes;
     }
+    void operator()(const Dropout& layer) const { json["p"] = layer.probability; }
     void operator()(const Synthetic& layer) const
     {
         json["in"] = layer.in;

@@ -36,13 +36,10 @@ at::Generator generatorFor(const engine::Plan& plan, std::uint64_t place)
     return at::make_generator<at::CPUGeneratorImpl>(mixedSeed(plan.run.seed, place));
 }
 
-// A replica's own part lies in memory of its own, so that it does not hold the others' data as well.
 std::vector<Tensor> cut(Tensor batch, const engine::Plan& plan, int replica)
 {
-    if (replica != kAllReplicas && plan.machine.replicas > 1) {
-        const std::int64_t rows = std::int64_t{plan.pipeline.microbatches} * plan.model.microbatchRows;
-        batch = batch.narrow(0, replica * rows, rows).clone();
-    }
+    const std::int64_t rows = std::int64_t{plan.pipeline.microbatches} * plan.model.microbatchRows;
+    if (replica != kAllReplicas) batch = batch.narrow(0, replica * rows, rows);
     return cutMicrobatches(batch, plan);
 }
 

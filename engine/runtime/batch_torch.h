@@ -12,7 +12,8 @@
 
 namespace stagecraft::runtime {
 
-// The whole batch has the micro-batches of all replicas, those of replica 0 first.
+// The whole batch has the micro-batches of all replicas, those of replica 0 first. A replica's are views into it: who is to hold no more
+// than its own clones them.
 inline constexpr int kAllReplicas = -1;
 // What enters the first stage: N(0,1), or uniform tokens where the model takes them.
 std::vector<at::Tensor> makeInputs(const engine::Plan& plan, int replica = kAllReplicas);

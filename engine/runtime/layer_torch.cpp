@@ -2,6 +2,7 @@
 #include "engine/runtime/layer_torch.h"
 
 #include "engine/runtime/deferred_torch.h"
+#include "engine/runtime/dropout_torch.h"
 #include "engine/runtime/linear_torch.h"
 #include "engine/runtime/rotation_torch.h"
 #include "engine/runtime/scripted_torch.h"
@@ -100,6 +101,8 @@ void addParameters(Tensors& to, const engine::ResidualBlock& l, at::Generator& g
 
 void addParameters(Tensors& to, const engine::PooledHead& l, at::Generator& g) { addLinear(to, l.in, l.classes, g); }
 
+void addParameters(Tensors&, const engine::Dropout&, at::Generator&) {}
+
 void addParameters(Tensors& to, const engine::Synthetic& l, at::Generator& g)
 {
     to.push_back(at::empty({l.parameters}).normal_(0, 0.02, g));
@@ -134,6 +137,7 @@ std::vector<std::string> namesOf(const engine::ResidualBlock& l)
     return names;
 }
 std::vector<std::string> namesOf(const engine::PooledHead&) { return namesOf({""}); }
+std::vector<std::string> namesOf(const engine::Dropout&) { return {}; }
 std::vector<std::string> namesOf(const engine::Synthetic&) { return {"weights"}; }
 std::vector<std::string> namesOf(const engine::TorchScript&) { return {}; } // its file names them
 
@@ -286,7 +290,7 @@ bool canDefer(const engine::Layer& layer)
         [](const auto& l) {
             using L = std::decay_t<decltype(l)>;
             return std::is_same_v<L, engine::Linear> || std::is_same_v<L, engine::Embedding> || std::is_same_v<L, engine::TransformerBlock> ||
-                   std::is_same_v<L, engine::Head>;
+                   std::is_same_v<L, engine::Head> || std::is_same_v<L, engine::Dropout>;
         },
         layer);
 }
@@ -321,9 +325,9 @@ std::uint64_t mixedSeed(std::uint64_t seed, std::uint64_t place)
 }
 
 LayerModule::LayerModule(const engine::Layer& layer, std::uint64_t seed, int place, Accumulation accumulation)
-    : layer_(layer), accumulation_(accumulation)
+    : layer_(layer), place_(static_cast<std::uint64_t>(place)), accumulation_(accumulation)
 {
-    auto generator = at::make_generator<at::CPUGeneratorImpl>(mixedSeed(seed, static_cast<std::uint64_t>(place)));
+    auto generator = at::make_generator<at::CPUGeneratorImpl>(mixedSeed(seed, place_));
     std::visit([&](const auto& l) { addParameters(parameters_, l, generator); }, layer_);
     for (Tensor& parameter : parameters_) parameter.requires_grad_();
     if (const auto* scripted = std::get_if<engine::TorchScript>(&layer_)) {
@@ -345,12 +349,14 @@ std::vector<std::string> parameterNames(const engine::Layer& layer)
 
 std::vector<std::string> LayerModule::parameterNames() const { return script_ ? script_->names() : runtime::parameterNames(layer_); }
 
-Tensor LayerModule::forward(const Tensor& x, SlicePass* pass) const
+Tensor LayerModule::forward(const Tensor& x, SlicePass* pass, const DataPlace* at) const
 {
-    if (script_) return script_->forward(x);
+    if (script_) return script_->forward(x, at != nullptr ? std::optional(ScriptDraw{drawSeed(*at, place_), at->rows == 0}) : std::nullopt);
     return std::visit(
         [&](const auto& l) -> Tensor {
-            if constexpr (std::is_same_v<std::decay_t<decltype(l)>, engine::TorchScript>) return {};
+            using L = std::decay_t<decltype(l)>;
+            if constexpr (std::is_same_v<L, engine::TorchScript>) return {};
+            else if constexpr (std::is_same_v<L, engine::Dropout>) return at != nullptr ? dropOut(x, l.probability, place_, *at) : x;
             else return runtime::forward(l, Weights{parameters_, accumulation_}, x, pass);
         },
         layer_);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "engine/model/model.h"
+#include "engine/runtime/data_place.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -50,8 +51,8 @@ public:
     // read where the layer comes from a file that does not do.
     LayerModule(const engine::Layer& layer, std::uint64_t seed, int place, Accumulation accumulation);
 
-    // `pass`: where sequences come in slices.
-    [[nodiscard]] at::Tensor forward(const at::Tensor& x, SlicePass* pass = nullptr) const;
+    // `pass`: where sequences come in slices. `at`: without it nothing is left to chance, as in an evaluation.
+    [[nodiscard]] at::Tensor forward(const at::Tensor& x, SlicePass* pass = nullptr, const DataPlace* at = nullptr) const;
     [[nodiscard]] const std::vector<at::Tensor>& parameters() const { return parameters_; }
     // Within the layer: "qkv.weight"; in the order of parameters().
     [[nodiscard]] std::vector<std::string> parameterNames() const;
@@ -60,6 +61,7 @@ public:
 
 private:
     engine::Layer layer_;
+    std::uint64_t place_; // in the model
     Accumulation accumulation_;
     std::vector<at::Tensor> parameters_; // leaves that require gradients; their order is the layer's own, see the .cpp
     std::shared_ptr<ScriptedModule> script_; // of a layer from a file

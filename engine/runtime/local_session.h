@@ -31,6 +31,7 @@ struct InjectedFault {
         WrongGradient,     // after the backward a parameter's gradient is off
         ExceptionAfterStep, // what is done between two steps throws
         NoThread,           // the thread for the rank of `stage` cannot be started
+        NoSecondThread,     // the one that does the other of a pair, or its copies
     };
     Kind kind = Kind::Exception;
     traces::ActionKind action = traces::ActionKind::Forward; // Forward or Backward

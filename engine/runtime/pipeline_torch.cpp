@@ -23,7 +23,7 @@ namespace stagecraft::runtime {
 using namespace traces;
 
 Pipeline::Pipeline(const Spec& spec, const Preparation& preparation)
-    : run_(spec.plan.run), schedule_(spec.schedule), replica_(spec.replica), batches_(spec.batches), lengths_(sliceLengths(spec.plan)),
+    : run_(spec.plan.run), schedule_(spec.schedule), replica_(spec.replica), takesPart_(spec.plan.machine.replicas > 1 || schedule_.twoDirections()), batches_(spec.batches), lengths_(sliceLengths(spec.plan)),
       host_(MemoryLedger::create(spec.clock)), fault_(spec.fault), only_(spec.only), others_(spec.others)
 {
     const bool counts = run_.activations == engine::ActivationAccount::SavedTensors;
@@ -37,34 +37,42 @@ Pipeline::Pipeline(const Spec& spec, const Preparation& preparation)
             const Place place{flow, Stage{s}};
             stages_.push_back(!holds(place) ? nullptr
                                             : std::make_unique<StageModule>(StageModule::Spec{spec.plan, firstLayer_[s], spec.partition[s],
-                                                                                              dutiesOf(schedule_, place), lengths_, spec.replica},
+                                                                                              dutiesOf(schedule_, place), lengths_, spec.replica,
+                                                                                              replica_ * schedule_.microbatches + firstMicrobatch(flow)},
                                                                             &ledgerOf(place), preparation));
         }
     }
     preparation.goOn();
 }
 
-// The micro-batches that go up are the last ones of the batch.
+// The micro-batches that go up are the last ones of the batch. Where a rank takes only a part of what is made, that is nobody's, and
+// the rank has copies of its part: it holds no other's data.
 void Pipeline::giveData(Step step)
 {
     const int slices = schedule_.slices;
     for (const Flow flow : schedule_.flows()) {
-        const auto first = static_cast<std::ptrdiff_t>(flow == Flow::Up ? schedule_.units(Flow::Down) / slices : 0);
-        const auto own = [&](const std::vector<at::Tensor>& all) {
-            const std::vector<at::Tensor> whole(all.begin() + first, all.begin() + first + schedule_.units(flow) / slices);
+        const std::ptrdiff_t first = firstMicrobatch(flow);
+        const auto own = [&](MemoryLedger& ledger, auto make) {
+            std::vector<at::Tensor> all;
+            {
+                const AllocationScope scope({.ledger = takesPart_ ? nullptr : &ledger});
+                all = make();
+            }
+            const AllocationScope scope({.ledger = &ledger});
+            std::vector<at::Tensor> whole(all.begin() + first, all.begin() + first + schedule_.units(flow) / slices);
+            if (takesPart_)
+                for (at::Tensor& each : whole) each = each.clone();
             return lengths_.empty() ? cutRows(whole, slices) : cutSequences(whole, lengths_);
         };
         const Place start{flow, Stage{0}};
         const Place end{flow, Stage{stageCount() - 1}};
         if (holds(start)) {
-            const AllocationScope scope({.ledger = &ledgerOf(start)});
             stage(start).giveInputs({}); // the old ones go before the new ones come
-            stage(start).giveInputs(own(batches_.inputs(step, replica_)));
+            stage(start).giveInputs(own(ledgerOf(start), [&] { return batches_.inputs(step, replica_); }));
         }
         if (!holds(end)) continue;
-        const AllocationScope scope({.ledger = &ledgerOf(end)});
         stage(end).giveTargets({});
-        stage(end).giveTargets(own(batches_.targets(step, replica_)));
+        stage(end).giveTargets(own(ledgerOf(end), [&] { return batches_.targets(step, replica_); }));
     }
 }
 
@@ -191,9 +199,9 @@ void Pipeline::meetFaultAfter(Step step) const
         throw std::runtime_error("exception injected");
 }
 
-void Pipeline::meetFaultOfThread(Rank rank) const
+void Pipeline::meetFaultOfThread(Rank rank, InjectedFault::Kind which) const
 {
-    if (fault_ && fault_->kind == InjectedFault::Kind::NoThread && schedule_.stageToRank[index(fault_->stage)] == rank)
+    if (fault_ && fault_->kind == which && schedule_.stageToRank[index(fault_->stage)] == rank)
         throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
 }
 
@@ -231,14 +239,14 @@ at::Tensor Pipeline::execute(const Work& work, Step step, at::Tensor input)
     };
     switch (work.kind) {
     case ActionKind::Forward: {
-        at::Tensor output = stage.forward(unit, std::move(input));
+        at::Tensor output = stage.forward(unit, std::move(input), step);
         const double loss = stage.losses()[index(work.microbatch)];
         // at once: whatever comes after it would be none either
         if (!std::isfinite(loss))
             throw std::domain_error(divergedLoss(loss, step > Step{0} || schedule_.asynchronous(), run_.learningRate));
         return output;
     }
-    case ActionKind::Recompute: stage.recompute(unit); return {};
+    case ActionKind::Recompute: stage.recompute(unit, step); return {};
     case ActionKind::Backward: {
         at::Tensor result = stage.backward(unit, std::move(input));
         spoil();

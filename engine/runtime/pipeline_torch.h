@@ -61,7 +61,7 @@ public:
 
     // Throws where a fault asks for that after the step, or when the thread of a rank is to be started.
     void meetFaultAfter(traces::Step step) const;
-    void meetFaultOfThread(traces::Rank rank) const;
+    void meetFaultOfThread(traces::Rank rank, InjectedFault::Kind which = InjectedFault::Kind::NoThread) const;
 
     // Gradients of weights of which there are two copies: those of all where the other is the same stage, those of the table where it is
     // the stage at the other end. The sum takes the place of the own ones.
@@ -96,6 +96,8 @@ public:
 
 private:
     [[nodiscard]] const InjectedFault* faultOf(const traces::Work& work, traces::Step step) const;
+    // Of a direction, among those of this replica.
+    [[nodiscard]] int firstMicrobatch(traces::Flow flow) const { return flow == traces::Flow::Up ? schedule_.units(traces::Flow::Down) / schedule_.slices : 0; }
     [[nodiscard]] std::size_t stageCount() const { return schedule_.stageToRank.size(); }
     [[nodiscard]] SavedTensors& savedOf(const traces::Work& work) { return stage({work.flow, work.stage}).saved(work.microbatch.value); }
     [[nodiscard]] MemoryLedger& ledgerOf(const Place& place) { return ledger(schedule_.rankOf(place.flow, place.stage)); }
@@ -103,6 +105,7 @@ private:
     const engine::RunSpec& run_;
     const engine::Schedule& schedule_;
     const int replica_;
+    const bool takesPart_; // of the batch that is made, the stages at the ends
     std::vector<int> firstLayer_; // of each stage, and behind the last the number of all
     const BatchSource& batches_;
     std::vector<int> lengths_; // of slices; empty: sequences are whole

@@ -51,7 +51,7 @@ void Reenactment::runStep(traces::Step step, const Preparation& preparation)
         const auto next = std::find_if(left.begin(), left.end(), [&](int i) { return canTake(i); });
         if (next == left.end()) throw std::logic_error("the versions of the weights wait for each other");
         preparation.next({"computing the reference weights", static_cast<int>(inputs_.size() - left.size()), static_cast<int>(inputs_.size())});
-        take(*next, plan_.run.rateOf(step.value));
+        take(*next, step);
         left.erase(next);
     }
 }
@@ -65,20 +65,21 @@ bool Reenactment::canTake(int microbatch) const
     });
 }
 
-void Reenactment::take(int microbatch, double rate)
+void Reenactment::take(int microbatch, traces::Step step)
 {
     const auto i = static_cast<std::size_t>(microbatch);
     Tensor x = inputs_[i];
+    const DataPlace place{.seed = plan_.run.seed, .step = step.value, .microbatch = microbatch};
     for (StageState& stage : stages_) {
         setParameters(stage.layers, stage.versions[static_cast<std::size_t>(stage.duties.version[i])]);
-        for (const LayerModule& layer : stage.layers) x = layer.forward(x);
+        for (const LayerModule& layer : stage.layers) x = layer.forward(x, nullptr, &place);
     }
     shareOfLoss(plan_.model.loss, x, targets_[i], stages_.front().duties.group[i]).backward();
     for (StageState& stage : stages_) {
         std::vector<Tensor>& own = stage.waiting[microbatch];
         for (Tensor& weight : stage.versions[static_cast<std::size_t>(stage.duties.version[i])])
             own.push_back(std::exchange(weight.mutable_grad(), Tensor()));
-        collect(stage, rate);
+        collect(stage, plan_.run.rateOf(step.value));
     }
 }
 

@@ -116,17 +116,18 @@ void GradientChecker::takeWeights(Pipeline& pipeline)
     }
 }
 
-at::Tensor GradientChecker::forward(int microbatch, const Preparation& preparation) const
+at::Tensor GradientChecker::forward(int microbatch, Step step, const Preparation& preparation) const
 {
     at::Tensor x = inputs_[static_cast<std::size_t>(microbatch)];
+    const DataPlace place{.seed = plan_.run.seed, .step = step.value, .microbatch = microbatch, .training = !schedule_.inference()};
     for (const LayerModule& layer : layers_) {
         preparation.goOn();
-        x = layer.forward(x);
+        x = layer.forward(x, nullptr, &place);
     }
     return x;
 }
 
-void GradientChecker::computeGradients(const Preparation& preparation)
+void GradientChecker::computeGradients(Step step, const Preparation& preparation)
 {
     int done = 0;
     int all = 0;
@@ -137,7 +138,7 @@ void GradientChecker::computeGradients(const Preparation& preparation)
             for (at::Tensor& parameter : stage) parameter.mutable_grad() = at::Tensor();
         for (const int i : order) {
             preparation.next({"computing the reference gradients", done++, all});
-            shareOfLoss(plan_.model.loss, forward(i, preparation), targets_[static_cast<std::size_t>(i)], static_cast<double>(inputs_.size()))
+            shareOfLoss(plan_.model.loss, forward(i, step, preparation), targets_[static_cast<std::size_t>(i)], static_cast<double>(inputs_.size()))
                 .backward();
         }
         const at::NoGradGuard noGrad;
@@ -179,13 +180,13 @@ void GradientChecker::clipExpected()
         if (gradient.defined()) gradient.mul_(factor);
 }
 
-void GradientChecker::computeOutputs(const Preparation& preparation)
+void GradientChecker::computeOutputs(Step step, const Preparation& preparation)
 {
     const at::NoGradGuard noGrad;
     expected_.clear();
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
         preparation.next({"computing the reference outputs", static_cast<int>(i), static_cast<int>(inputs_.size())});
-        expected_.push_back({forward(static_cast<int>(i), preparation)});
+        expected_.push_back({forward(static_cast<int>(i), step, preparation)});
     }
 }
 
@@ -202,8 +203,8 @@ void GradientChecker::prepare(Step step, const Replicas& replicas, const Prepara
         targets_ = batches_.targets(step);
     }
     if (step != firstStep()) takeWeights(*replicas.front());
-    if (schedule_.inference()) computeOutputs(preparation);
-    else computeGradients(preparation);
+    if (schedule_.inference()) computeOutputs(step, preparation);
+    else computeGradients(step, preparation);
     for (const auto& pipeline : replicas) pipeline->keepForCheck();
 }
 

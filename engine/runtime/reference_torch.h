@@ -59,7 +59,7 @@ private:
         std::unique_ptr<StageOptimizer> optimizer;
     };
     [[nodiscard]] bool canTake(int microbatch) const;
-    void take(int microbatch, double rate);
+    void take(int microbatch, traces::Step step);
     static void collect(StageState& stage, double rate);
     static void update(StageState& stage, double rate);
 
@@ -90,11 +90,11 @@ private:
     [[nodiscard]] traces::Step firstStep() const { return traces::Step{resume_ ? resume_->step : 0}; }
     void build(const Preparation& preparation);
     void takeWeights(Pipeline& pipeline);
-    void computeGradients(const Preparation& preparation);
+    void computeGradients(traces::Step step, const Preparation& preparation);
     void sumTied();
     void clipExpected();
-    void computeOutputs(const Preparation& preparation);
-    at::Tensor forward(int microbatch, const Preparation& preparation) const;
+    void computeOutputs(traces::Step step, const Preparation& preparation);
+    at::Tensor forward(int microbatch, traces::Step step, const Preparation& preparation) const;
     void compareGradients(traces::Step step, const Replicas& replicas);
     void compareOutputs(traces::Step step, const Replicas& replicas);
     void compareWeights(traces::Step step, Pipeline& pipeline);

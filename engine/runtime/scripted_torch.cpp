@@ -3,7 +3,9 @@
 
 #include "engine/probe/tagging_allocator.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/util/Exception.h>
@@ -16,6 +18,7 @@
 #include <exception>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -55,6 +58,20 @@ torch::jit::Module load(const engine::TorchScript& layer)
     }
 }
 
+// LibTorch's one generator, from which modules of files draw: whoever holds this lock has it for himself.
+std::unique_lock<std::mutex> holdGenerator()
+{
+    static std::mutex holders; // the generator's own is locked for each draw alone
+    return std::unique_lock(holders);
+}
+
+Tensor generatorState()
+{
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const std::lock_guard drawing(generator.mutex());
+    return generator.get_state();
+}
+
 // Without {fmt}, of which LibTorch's headers bring another one.
 std::string shapeText(at::IntArrayRef shape)
 {
@@ -70,6 +87,7 @@ struct ScriptedModule::Loaded {
     std::vector<Slot> slots;
     std::vector<Tensor> parameters;
     std::vector<std::string> names; // of the parameters
+    bool draws = false; // at random, as its trial showed
 
     [[nodiscard]] Tensor forward(const Tensor& x)
     {
@@ -121,7 +139,10 @@ struct ScriptedModule::Loaded {
         const at::AutoGradMode grad(true);
         Tensor y;
         try {
+            const auto held = holdGenerator();
+            const Tensor before = generatorState();
             y = forward(x);
+            draws = !at::equal(before, generatorState());
         } catch (const std::exception& error) { // the interpreter throws types of its own
             refuse(layer, "it does not take rows of " + row + ", which the plan gives it as in: " + firstLine(error));
         }
@@ -173,6 +194,20 @@ ScriptedModule::~ScriptedModule() = default;
 const std::vector<Tensor>& ScriptedModule::parameters() const { return loaded_->parameters; }
 const std::vector<std::string>& ScriptedModule::names() const { return loaded_->names; }
 void ScriptedModule::setParameters(const std::vector<Tensor>& parameters) { loaded_->put(parameters); }
-Tensor ScriptedModule::forward(const Tensor& x) { return loaded_->forward(x); }
+
+Tensor ScriptedModule::forward(const Tensor& x, const std::optional<ScriptDraw>& draw)
+{
+    if (!loaded_->draws || !draw) return loaded_->forward(x);
+    if (!draw->whole)
+        throw std::runtime_error("a TorchScript module draws at random, and for a half of a micro-batch it would draw otherwise than for the whole; "
+                                 "take concatenation direct or doubling, or save the module in its eval() mode without dropout");
+    const auto held = holdGenerator();
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    {
+        const std::lock_guard drawing(generator.mutex());
+        generator.set_current_seed(draw->seed);
+    }
+    return loaded_->forward(x);
+}
 
 } // namespace stagecraft::runtime

@@ -6,17 +6,25 @@
 //
 //   ScriptedModule module(layer);            // reads the file, tries it on two rows
 //   Tensor y = module.forward(x);            // as Python would compute it, autograd's graph behind it
+//   Tensor y = module.forward(x, ScriptDraw{seed});   // with LibTorch's generator set to that, where it draws at random (dropout)
 #pragma once
 
 #include "engine/model/layers.h"
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace stagecraft::runtime {
+
+struct ScriptDraw {
+    std::uint64_t seed = 0;
+    bool whole = true; // the rows are all of a micro-batch
+};
 
 class ScriptedModule {
 public:
@@ -30,7 +38,8 @@ public:
     [[nodiscard]] const std::vector<std::string>& names() const;
     // Other ones of the same shapes, in the same order.
     void setParameters(const std::vector<at::Tensor>& parameters);
-    [[nodiscard]] at::Tensor forward(const at::Tensor& x);
+    // One that draws at random does so from the generator that all of the process share, so such ones compute one after the other.
+    [[nodiscard]] at::Tensor forward(const at::Tensor& x, const std::optional<ScriptDraw>& draw = std::nullopt);
 
 private:
     struct Loaded; // LibTorch's module

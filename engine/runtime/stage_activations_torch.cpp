@@ -12,13 +12,13 @@ namespace stagecraft::runtime {
 
 using at::Tensor;
 
-Tensor StageModule::runWatched(int unit, InFlight& kept)
+Tensor StageModule::runWatched(int unit, InFlight& kept, traces::Step step)
 {
-    if (!watches_) return run(unit, kept);
+    if (!watches_) return run(unit, kept, step);
     Tensor output;
     {
         const SavedTensors::Scope scope(kept.saved);
-        output = run(unit, kept);
+        output = run(unit, kept, step);
     }
     settleSaved(unit, kept);
     return output;

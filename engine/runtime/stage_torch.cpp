@@ -30,6 +30,7 @@ StageModule::StageModule(const Spec& spec, MemoryLedger* ledger, const Preparati
     : duties_(spec.duties), ledger_(ledger),
       watches_(!duties_.inference && (duties_.moves || spec.plan.run.activations == engine::ActivationAccount::SavedTensors)), loss_(spec.plan.model.loss),
       microbatches_(spec.plan.pipeline.microbatches * spec.plan.machine.replicas), lengths_(spec.lengths),
+      firstData_{.seed = spec.plan.run.seed, .microbatch = spec.firstMicrobatch, .training = !spec.duties.inference}, rows_(spec.plan.model.microbatchRows),
       caches_(static_cast<std::size_t>(lengths_.empty() ? 0 : duties_.units / duties_.slices)),
       inFlight_(static_cast<std::size_t>(duties_.units)), losses_(inFlight_.size()), lossScale_(spec.plan.run.lossScale),
       told_(inFlight_.size()), outputs_(inFlight_.size())
@@ -111,12 +112,29 @@ double StageModule::lossDivisor(int unit) const
     return microbatches * whole / lengths_[static_cast<std::size_t>(unit % duties_.slices)];
 }
 
-Tensor StageModule::runLayers(int unit, InFlight& kept)
+DataPlace StageModule::dataPlace(int unit, traces::Step step) const
+{
+    DataPlace place = firstData_;
+    place.step = step.value;
+    place.microbatch += unit / duties_.slices;
+    const int part = unit % duties_.slices;
+    if (!lengths_.empty()) {
+        place.positions = std::accumulate(lengths_.begin(), lengths_.end(), std::int64_t{0});
+        place.firstPosition = std::accumulate(lengths_.begin(), lengths_.begin() + part, std::int64_t{0});
+    } else if (duties_.slices > 1) {
+        place.rows = rows_;
+        place.firstRow = part * rows_ / duties_.slices;
+    }
+    return place;
+}
+
+Tensor StageModule::runLayers(int unit, InFlight& kept, traces::Step step)
 {
     Tensor x = kept.input;
+    const DataPlace place = dataPlace(unit, step);
     const auto forward = [&](std::size_t layer, SlicePass* pass) {
         watchGradients(unit, x, static_cast<int>(layer));
-        x = layers_[layer].forward(x, pass);
+        x = layers_[layer].forward(x, pass, &place);
         if (splitsGraph_ && layer == 0 && !inputs_.empty() && x.requires_grad()) kept.firstOutput = torch::autograd::impl::gradient_edge(x);
     };
     if (lengths_.empty()) {
@@ -126,7 +144,7 @@ Tensor StageModule::runLayers(int unit, InFlight& kept)
     const int slice = unit % duties_.slices;
     std::vector<KeysAndValues>& caches = cachesOf(unit);
     caches.resize(layers_.size());
-    SlicePass pass{.slice = slice, .firstPosition = std::accumulate(lengths_.begin(), lengths_.begin() + slice, 0), .caches = caches};
+    SlicePass pass{.slice = slice, .firstPosition = static_cast<int>(place.firstPosition), .caches = caches};
     for (std::size_t layer = 0; layer < layers_.size(); ++layer) forward(layer, &pass);
     kept.cuts.clear();
     for (const auto& [made, leaf] : pass.own)
@@ -195,9 +213,9 @@ std::vector<std::span<float>> StageModule::valueMemory(const std::vector<std::si
 }
 
 // Through the layers; notes the graph's root.
-Tensor StageModule::run(int unit, InFlight& kept)
+Tensor StageModule::run(int unit, InFlight& kept, traces::Step step)
 {
-    Tensor x = runLayers(unit, kept);
+    Tensor x = runLayers(unit, kept, step);
     if (targets_.empty()) {
         if (x.requires_grad()) kept.root = torch::autograd::impl::gradient_edge(x);
         return x.detach();
@@ -215,7 +233,7 @@ Tensor StageModule::run(int unit, InFlight& kept)
     return {};
 }
 
-Tensor StageModule::forward(int unit, Tensor input)
+Tensor StageModule::forward(int unit, Tensor input, traces::Step step)
 {
     InFlight& kept = at(unit);
     const Bytes before = watches_ ? bookedActivations() : 0;
@@ -226,7 +244,7 @@ Tensor StageModule::forward(int unit, Tensor input)
         setParameters(layers_, kept.weights->weights);
     }
     const at::AutoGradMode mode(!duties_.inference && !isRecomputed(unit));
-    Tensor output = runWatched(unit, kept);
+    Tensor output = runWatched(unit, kept, step);
     if (watches_) {
         if (booked_.size() == inFlight_.size()) booked_.clear(); // a new step
         booked_.push_back(bookedActivations() - before);
@@ -241,11 +259,11 @@ Tensor StageModule::forward(int unit, Tensor input)
     return output;
 }
 
-void StageModule::recompute(int unit)
+void StageModule::recompute(int unit, traces::Step step)
 {
     InFlight& kept = at(unit);
     if (kept.weights) setParameters(layers_, kept.weights->weights);
-    runWatched(unit, kept);
+    runWatched(unit, kept, step);
 }
 
 Tensor StageModule::evaluate(Tensor x)
@@ -420,6 +438,7 @@ void StageModule::optimize(double rate)
     if (!settled_) settleGradients();
     settled_ = false;
     if (stash_) {
+        setParameters(layers_, stash_->newest()); // they would hold on to those of the last forward
         stash_->update(*optimizer_, rate);
         parameters_ = stash_->newest();
         return;

@@ -4,8 +4,8 @@
 // sequences. One thread at a time, but for a forward and a backward of an overlapped pair, which are of different units. Private to
 // the runtime.
 //
-//   Tensor y = stage.forward(i, x);       // F: goes to the next stage; undefined on the last
-//   stage.recompute(i);                   // where the forward kept its input alone
+//   Tensor y = stage.forward(i, x, step); // F: goes to the next stage; undefined on the last
+//   stage.recompute(i, step);             // where the forward kept its input alone
 //   Tensor dx = stage.backward(i, dy);    // B: goes to the stage before; undefined on the first
 //   Tensor dx = stage.inputGrad(i, dy);   // or I, and later
 //   stage.weightGrad(i);                  // W
@@ -56,6 +56,7 @@ public:
         StageDuties duties;
         std::vector<int> lengths; // positions of each slice; empty: sequences are whole
         int replica = 0;          // of those of the plan's machine
+        int firstMicrobatch = 0;  // its micro-batch 0, among those of all replicas and directions
     };
     // Weights and the optimizer's state are booked in `ledger`.
     StageModule(const Spec& spec, MemoryLedger* ledger, const Preparation& preparation);
@@ -64,8 +65,8 @@ public:
     void giveInputs(std::vector<at::Tensor> inputs) { inputs_ = std::move(inputs); }
     void giveTargets(std::vector<at::Tensor> targets) { targets_ = std::move(targets); }
 
-    at::Tensor forward(int unit, at::Tensor input);
-    void recompute(int unit);
+    at::Tensor forward(int unit, at::Tensor input, traces::Step step);
+    void recompute(int unit, traces::Step step);
     at::Tensor backward(int unit, at::Tensor outputGradient);
     at::Tensor inputGrad(int unit, at::Tensor outputGradient);
     void weightGrad(int unit);
@@ -143,14 +144,15 @@ private:
     void tieLayers(const Spec& spec);
     [[nodiscard]] std::vector<at::Tensor> settled() const; // gradients of what is updated
     // Through the layers; on the last stage the loss. Notes the graph's root, and where it is asked for what autograd saves.
-    at::Tensor run(int unit, InFlight& kept);
-    at::Tensor runWatched(int unit, InFlight& kept);
+    at::Tensor run(int unit, InFlight& kept, traces::Step step);
+    at::Tensor runWatched(int unit, InFlight& kept, traces::Step step);
     void settleSaved(int unit, InFlight& kept);
     [[nodiscard]] at::Tensor givenAway(at::Tensor output, const InFlight& kept) const;
     [[nodiscard]] Bytes bookedActivations() const { return ledger_->held()[static_cast<std::size_t>(MemoryClass::Activations)]; }
-    at::Tensor runLayers(int unit, InFlight& kept);
+    at::Tensor runLayers(int unit, InFlight& kept, traces::Step step);
     // `later`: takes the weights' part, which otherwise is done at once.
     at::Tensor goBack(int unit, InFlight& work, at::Tensor outputGradient, SplitBackward* later = nullptr);
+    [[nodiscard]] DataPlace dataPlace(int unit, traces::Step step) const;
     [[nodiscard]] double lossDivisor(int unit) const;
     void markGradients();
     void sayFinal(int layer);
@@ -192,6 +194,8 @@ private:
     std::vector<at::Tensor> inputs_;
     std::vector<at::Tensor> targets_;
     std::vector<int> lengths_;      // of slices; empty: sequences are whole
+    DataPlace firstData_;           // of its micro-batch 0, in step 0
+    int rows_;                      // of a micro-batch
     std::vector<std::vector<KeysAndValues>> caches_; // by micro-batch, then by block
     std::optional<WeightStash> stash_;               // asynchronous
     std::vector<InFlight> inFlight_; // by unit

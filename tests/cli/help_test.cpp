@@ -88,7 +88,7 @@ TEST(List, NamesSchedulesModelsAndPlans)
     // Linear 1024→2048 and 2048→1024, each with bias
     EXPECT_EQ(models[0]["parameters"], 1024 * 2048 + 2048 + 2048 * 1024 + 1024);
     EXPECT_THAT(namesIn(jsonOf({"list", "layers", "--json"})),
-                ElementsAre("linear", "embedding", "transformer_block", "head", "convolution", "residual_block", "pooled_head", "synthetic", "torchscript"));
+                ElementsAre("linear", "embedding", "transformer_block", "head", "convolution", "residual_block", "pooled_head", "dropout", "synthetic", "torchscript"));
     EXPECT_THAT(stagecraft({"list", "models"}).out, HasSubstr("residual_block"));
     for (const char* what : {"schedules", "models", "layers", "plans"}) EXPECT_EQ(stagecraft({"list", what}).exitCode, 0);
 }

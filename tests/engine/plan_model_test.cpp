@@ -41,7 +41,7 @@ TEST(PlanModel, KeepsEveryLayer)
         .dim = 24, .heads = 6, .ffn = 40, .keyValueHeads = 2, .positions = Positions::Rotary, .feedForward = FeedForward::SwiGlu};
     expectKept({.layers = {Embedding{50, 16, 24, Positions::Rotary}, modern, modern, Head{24, 50}}, .loss = Loss::CrossEntropy});
     expectKept({.layers = {Convolution{.in = 3, .out = 6, .kernel = 5, .stride = 2, .groups = 3},
-                           ResidualBlock{.in = 6, .out = 12, .stride = 2, .groups = 4}, PooledHead{12, 5}},
+                           ResidualBlock{.in = 6, .out = 12, .stride = 2, .groups = 4}, Dropout{0.25}, PooledHead{12, 5}, Dropout{}},
                 .image = ImageSize{3, 17, 19},
                 .loss = Loss::CrossEntropy,
                 .microbatchRows = 4});

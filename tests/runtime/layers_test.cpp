@@ -36,6 +36,7 @@ using at::Tensor;
 using Bytes = traces::Bytes;
 
 constexpr int kRows = 2;
+constexpr DataPlace kAnywhere{.seed = 7, .step = 1, .microbatch = 3};
 
 const TransformerBlock kModern{
     .dim = 32, .heads = 8, .ffn = 48, .keyValueHeads = 2, .positions = Positions::Rotary, .feedForward = FeedForward::SwiGlu};
@@ -55,7 +56,10 @@ std::vector<ModelSpec> models()
                      .loss = Loss::CrossEntropy};
     ModelSpec synthetic{.layers = {Synthetic{.in = 7, .out = 30, .flops = 2e5, .activationBytes = 5000, .parameters = 100},
                                    Synthetic{.in = 30, .out = 4, .parameters = 3}, Synthetic{.in = 4, .out = 4}}};
-    std::vector<ModelSpec> all{gpt, modern, rotary, grouped, resnet, synthetic};
+    ModelSpec dropping = gpt;
+    dropping.layers.insert(dropping.layers.begin() + 1, Dropout{0.1});
+    dropping.layers.insert(dropping.layers.begin() + 3, Dropout{0.5});
+    std::vector<ModelSpec> all{gpt, modern, rotary, grouped, resnet, synthetic, dropping};
     for (ModelSpec& model : all) model.microbatchRows = kRows;
     return all;
 }
@@ -126,7 +130,7 @@ TEST_F(LayersTest, KeepWhatTheModelCounts)
             {
                 const AllocationScope scope({.ledger = ledger_.get(), .memory = MemoryClass::Activations});
                 {
-                    const Tensor y = module.forward(tokens ? given.clone() : given * 1); // the layer's own input, as that of another layer
+                    const Tensor y = module.forward(tokens ? given.clone() : given * 1, nullptr, &kAnywhere); // the layer's own input, as that of another layer
                     root = torch::autograd::impl::gradient_edge(y);
                     const AllocationScope nobody({});
                     dy = at::randn_like(y);
@@ -161,6 +165,39 @@ TEST_F(LayersTest, KeepWhatTheModelCounts)
             }
         }
     }
+}
+
+// The same values drop out wherever the micro-batch is cut, and others in the next step, micro-batch and layer. The mean stays.
+TEST_F(LayersTest, DropWhatTheirPlaceInTheDataSays)
+{
+    const Tensor x = at::ones({4, 6, 50});
+    const auto dropped = [&](const Tensor& from, DataPlace at, int place = 2) {
+        return LayerModule(Dropout{0.25}, 7, place, Accumulation::Autograd).forward(from, nullptr, &at);
+    };
+    const Tensor whole = dropped(x, kAnywhere);
+    EXPECT_NEAR(whole.eq(0).to(at::kFloat).mean().item<double>(), 0.25, 0.05);
+    EXPECT_TRUE(whole.eq(0).logical_or(whole.isclose(at::full({}, 4.0 / 3))).all().item<bool>());
+    EXPECT_TRUE(at::equal(dropped(x, kAnywhere), whole));
+
+    DataPlace part = kAnywhere;
+    part.positions = 6;
+    part.firstPosition = 2;
+    EXPECT_TRUE(at::equal(dropped(x.narrow(1, 2, 3), part), whole.narrow(1, 2, 3)));
+    part = kAnywhere;
+    part.rows = 4;
+    part.firstRow = 2;
+    EXPECT_TRUE(at::equal(dropped(x.narrow(0, 2, 2), part), whole.narrow(0, 2, 2)));
+
+    DataPlace other = kAnywhere;
+    ++other.step;
+    EXPECT_FALSE(at::equal(dropped(x, other), whole));
+    other = kAnywhere;
+    ++other.microbatch;
+    EXPECT_FALSE(at::equal(dropped(x, other), whole));
+    EXPECT_FALSE(at::equal(dropped(x, kAnywhere, 3), whole));
+    other.training = false;
+    EXPECT_TRUE(at::equal(dropped(x, other), x));
+    EXPECT_TRUE(at::equal(LayerModule(Dropout{0.25}, 7, 2, Accumulation::Autograd).forward(x), x)); // an evaluation
 }
 
 // q(p) times k(p') of the same two vectors at all positions: only the distance p - p' counts. And each pair turns by the paper's angle.

@@ -383,6 +383,63 @@ TEST(Replicas, AreCheckedAndEndTogether)
     EXPECT_EQ(none.last, SessionState::Failed);
 }
 
+// What is made of a batch for all is nobody's; a rank holds the rows that it takes.
+TEST(Replicas, HoldTheirOwnDataAlone)
+{
+    Plan plan;
+    plan.model.layers.assign(4, Linear{256, 256, Activation::None});
+    plan.model.microbatchRows = 8;
+    plan.costs.source = CostSource::Model;
+    plan.run.steps = 1;
+    const Bytes ofMicrobatch = 8 * 256 * 4;
+    const auto dataOf = [](const Outcome& outcome, int rank) {
+        const traces::MemorySeries* other = outcome.trace.memorySeries(Rank{rank}, MemoryClass::Other);
+        return other == nullptr ? Bytes{0} : other->value.front();
+    };
+    for (const RunMode mode : {RunMode::Threads, RunMode::Emulated}) {
+        plan.run.mode = mode;
+        plan.pipeline = {.schedule = "1f1b", .ranks = 2, .microbatches = 4, .customSchedule = {}};
+        plan.machine.replicas = 4;
+        const Outcome replicas = runPlan(plan);
+        ASSERT_EQ(replicas.last, SessionState::Finished);
+        for (int r = 0; r < 8; ++r) EXPECT_NEAR(static_cast<double>(dataOf(replicas, r)), static_cast<double>(4 * ofMicrobatch), 1024) << "rank " << r;
+
+        // stage 0 down and the last stage up: inputs of one half of the micro-batches and targets of the other
+        plan.pipeline = {.schedule = "dualpipe", .ranks = 4, .microbatches = 8, .customSchedule = {}};
+        plan.machine.replicas = 1;
+        const Outcome two = runPlan(plan);
+        ASSERT_EQ(two.last, SessionState::Finished);
+        EXPECT_NEAR(static_cast<double>(dataOf(two, 0)), static_cast<double>(8 * ofMicrobatch), 1024);
+        EXPECT_NEAR(static_cast<double>(dataOf(two, 1)), 0, 1024);
+    }
+}
+
+// With divided updates a rank waits for the others' weights at the end of a step, and then may be the one that checks it: until that is
+// done nothing is called paused.
+TEST(Replicas, ArePausedOnceTheStepIsChecked)
+{
+    Plan plan = replicated("1f1b", 2, 1, 4, 2, RunMode::Threads);
+    plan.pipeline.sharding = Sharding::Zero1;
+    plan.run.steps = 100'000;
+    plan.run.check = CheckMode::All;
+    const auto session = makeLocalSession();
+    ASSERT_TRUE(session->start(plan).ok());
+    Outcome outcome;
+    follow(*session, outcome, [&] { return outcome.trace.steps().size() >= 2; });
+    for (int round = 0; round < 20; ++round) {
+        session->pause();
+        follow(*session, outcome, [&] { return session->state() == SessionState::Paused; });
+        while (session->waitForRecords(std::chrono::milliseconds(20))) gather(outcome, session->takeRecords());
+        const std::size_t steps = outcome.trace.steps().size();
+        EXPECT_FALSE(session->waitForRecords(std::chrono::milliseconds(20))) << "after " << steps << " steps";
+        session->resume();
+        follow(*session, outcome, [&] { return outcome.trace.steps().size() > steps; });
+    }
+    session->stop();
+    followToEnd(*session, outcome);
+    EXPECT_EQ(outcome.last, SessionState::Stopped);
+}
+
 TEST(Replicas, PauseGoOnAndStop)
 {
     Plan plan = replicated("1f1b", 2, 1, 4, 2, RunMode::Threads);

@@ -52,6 +52,22 @@ protected:
     }
 };
 
+// Dropout of a module from a file goes by LibTorch's one generator, which is set for each pass.
+TEST_F(ScriptedTest, DrawsAlikeForOneSeed)
+{
+    ScriptedModule module({.file = fileOf(2), .in = {6}, .out = {8}, .parameters = 56});
+    const Tensor x = at::linspace(-2, 2, 60).reshape({10, 6});
+    const Tensor once = module.forward(x, ScriptDraw{5});
+    EXPECT_GT(once.eq(0).sum().item<int>(), 20); // of 80, with probability 1/2
+    EXPECT_FALSE(at::equal(module.forward(x, ScriptDraw{6}), once));
+    EXPECT_TRUE(at::equal(module.forward(x, ScriptDraw{5}), once));
+    ScriptedModule other({.file = fileOf(2), .in = {6}, .out = {8}, .parameters = 56}); // as the reference has one
+    EXPECT_TRUE(at::equal(other.forward(x, ScriptDraw{5}), once));
+    EXPECT_THROW((void)module.forward(x, ScriptDraw{5, false}), std::runtime_error);
+    ScriptedModule first(firstStage()); // draws nothing, so a part of a micro-batch is like the whole
+    EXPECT_NO_THROW((void)first.forward(x, ScriptDraw{5, false}));
+}
+
 // What make.py printed when it wrote the files.
 TEST_F(ScriptedTest, ComputesWhatPythonDid)
 {

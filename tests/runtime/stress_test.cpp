@@ -81,6 +81,7 @@ ModelSpec drawModel(Draw& draw, int stages, bool sequences)
     case 1: model = images(draw, layers); break;
     default: model = vectors(draw, layers);
     }
+    if (draw.once(3)) model.layers.insert(model.layers.end() - 1, Dropout{draw.of({0.1, 0.5})});
     model.microbatchRows = 2 * draw.among(1, 2); // halves of micro-batches are whole rows
     return model;
 }
@@ -110,6 +111,7 @@ Plan drawPlan(Draw& draw, std::size_t turn, int steps)
     if (draw.once(2) || drawn.twoDirections()) { // by its name, with the numbers that it takes
         plan.pipeline = {.schedule = family.name, .ranks = drawn.ranks, .chunks = drawn.chunks, .microbatches = drawn.microbatches, .customSchedule = {}};
         plan.pipeline.slices = drawn.twoDirections() ? 1 : drawn.slices;
+        plan.pipeline.verticalSync = drawn.updates == UpdateRule::VerticalSync;
     }
     plan.pipeline.recompute = draw.of({Recompute::None, Recompute::None, Recompute::Full});
     plan.model = drawModel(draw, plan.stages(), drawn.slices > 1);

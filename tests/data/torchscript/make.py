@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the two stages beside it: python make.py (PyTorch 2.11). What the tests expect of them is computed here as well."""
+"""Writes the stages beside it: python make.py (PyTorch 2.11). What the tests expect of them is computed here as well."""
 import pathlib
 
 import torch
@@ -34,11 +34,24 @@ class Second(nn.Module):
         return self.down(self.norm(x))
 
 
+class Dropping(nn.Module):
+    """Draws at random in training."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up = nn.Linear(6, 8)
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.drop(torch.tanh(self.up(x)))
+
+
 torch.manual_seed(11)
 here = pathlib.Path(__file__).parent
 first, second = First(), Second()
 torch.jit.script(first).save(str(here / "stage_0.pt"))
 torch.jit.script(second).save(str(here / "stage_1.pt"))
+torch.jit.script(Dropping()).save(str(here / "stage_2.pt"))
 
 x = torch.linspace(-2, 2, 12).reshape(2, 6)
 y = second(first(x))
