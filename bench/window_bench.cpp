@@ -7,13 +7,17 @@
 #include "ui/window/main_window.h"
 
 #include <QApplication>
+#include <QElapsedTimer>
 #include <QSettings>
 #include <QSpinBox>
 #include <QTemporaryDir>
+#include <QThread>
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <memory>
+#include <vector>
 
 namespace {
 
@@ -21,9 +25,9 @@ using namespace stagecraft;
 
 class Lab {
 public:
-    Lab() : settings_(folder_.filePath("bench.ini"), QSettings::IniFormat)
+    explicit Lab(const QString& programFolder = "/nowhere") : settings_(folder_.filePath("bench.ini"), QSettings::IniFormat)
     {
-        window_ = std::make_unique<ui::MainWindow>(settings_, ui::WindowOptions{.programFolder = "/nowhere", .theme = {}, .dialogs = {}});
+        window_ = std::make_unique<ui::MainWindow>(settings_, ui::WindowOptions{.programFolder = programFolder, .theme = {}, .dialogs = {}});
         window_->resize(1600, 1000);
         window_->show();
         draw();
@@ -93,6 +97,48 @@ void pan(benchmark::State& state)
     }
 }
 BENCHMARK(pan)->Arg(20'000)->Unit(benchmark::kMillisecond);
+
+// A run that does hardly anything but make events: how many of them a second the worker sends, the window stores and draws while it
+// follows, whether any is lost, and how long the window was busy at most with one round of its events. The argument is the number of
+// micro-batches of a step.
+void liveRun(benchmark::State& state)
+{
+    Lab lab(QCoreApplication::applicationDirPath());
+    engine::Plan plan;
+    plan.model.layers.assign(2, engine::Linear{8, 8, engine::Activation::None});
+    plan.costs.source = engine::CostSource::Model;
+    plan.pipeline.ranks = 2;
+    plan.pipeline.microbatches = static_cast<int>(state.range(0));
+    plan.run.steps = 1'000'000;
+    plan.run.check = engine::CheckMode::Off;
+    ui::Workbench& bench = lab.window().workbench();
+    bench.document().startFrom(plan);
+    Lab::draw();
+    for (auto _ : state) {
+        if (const auto started = bench.startRun(); !started.ok()) return state.SkipWithError(started.error().message.c_str());
+        while (!bench.run().trace() || bench.run().trace()->sliceCount() == 0) Lab::draw();
+        std::vector<double> rounds;
+        const std::size_t before = bench.run().trace()->sliceCount();
+        QElapsedTimer clock;
+        clock.start();
+        while (clock.elapsed() < 10'000) {
+            QElapsedTimer round;
+            round.start();
+            Lab::draw();
+            rounds.push_back(static_cast<double>(round.nsecsElapsed()) / 1e6);
+            QThread::msleep(1);
+        }
+        const double seconds = static_cast<double>(clock.nsecsElapsed()) / 1e9;
+        const traces::Trace& trace = *bench.run().trace();
+        std::sort(rounds.begin(), rounds.end());
+        state.counters["slices/s"] = static_cast<double>(trace.sliceCount() - before) / seconds;
+        state.counters["lost"] = static_cast<double>(trace.lostEvents());
+        state.counters["round_p99_ms"] = rounds[rounds.size() * 99 / 100];
+        bench.run().stop();
+        while (bench.run().active()) Lab::draw();
+    }
+}
+BENCHMARK(liveRun)->Arg(8)->Arg(64)->Iterations(1)->Unit(benchmark::kSecond);
 
 } // namespace
 

@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
 
 namespace stagecraft::cli {
@@ -79,6 +81,46 @@ std::string stepText(const traces::Trace& actual, const traces::StepComparison& 
     return text;
 }
 
+// A step of both runs whose losses are known.
+struct TwoLosses {
+    int step = 0;
+    double predicted = 0;
+    double actual = 0;
+};
+
+std::vector<TwoLosses> lossesOf(const traces::Trace& predicted, const traces::Trace& actual)
+{
+    std::map<traces::Step, double> known;
+    for (const traces::StepSpan& step : predicted.steps())
+        if (step.loss) known.emplace(step.step, *step.loss);
+    std::vector<TwoLosses> losses;
+    for (const traces::StepSpan& step : actual.steps())
+        if (const auto other = known.find(step.step); step.loss && other != known.end()) losses.push_back({step.step.value, other->second, *step.loss});
+    return losses;
+}
+
+Json lossJson(const std::vector<TwoLosses>& losses)
+{
+    Json json = Json::array();
+    for (const TwoLosses& each : losses) json.push_back({{"step", each.step}, {"predicted", each.predicted}, {"actual", each.actual}});
+    return json;
+}
+
+// The curves of two runs beside each other: of long ones so many steps in even distances, with the first and the last.
+std::string lossText(const std::vector<TwoLosses>& losses, const traces::Trace& predicted, const traces::Trace& actual)
+{
+    constexpr std::size_t kMostRows = 20;
+    if (losses.empty()) return {};
+    Table table({{"loss of step", Align::Right}, {predicted.info.schedule, Align::Right}, {actual.info.schedule, Align::Right}, {"difference", Align::Right}});
+    const std::size_t rows = std::min(kMostRows, losses.size());
+    for (std::size_t row = 0; row < rows; ++row) {
+        const TwoLosses& each = losses[rows == 1 ? 0 : row * (losses.size() - 1) / (rows - 1)];
+        table.add({fmt::format("{}", each.step), fmt::format("{:.5g}", each.predicted), fmt::format("{:.5g}", each.actual),
+                   fmt::format("{:+.3g}", each.actual - each.predicted)});
+    }
+    return "\n" + table.text();
+}
+
 std::string heading(std::string_view role, const std::string& file, const traces::Trace& trace)
 {
     return fmt::format("{:9}  {}: {}; {}\n", role, file, shapeText(trace.info), labelText(trace.info.label));
@@ -102,7 +144,9 @@ int compare(const Options& options)
         json.push_back(stepJson(actual.value(), step));
         text += stepText(actual.value(), step);
     }
-    return print(options.json ? jsonText({{"steps", std::move(json)}}) : text);
+    const std::vector<TwoLosses> losses = lossesOf(predicted.value(), actual.value());
+    text += lossText(losses, predicted.value(), actual.value());
+    return print(options.json ? jsonText({{"steps", std::move(json)}, {"loss", lossJson(losses)}}) : text);
 }
 
 } // namespace
@@ -110,7 +154,7 @@ int compare(const Options& options)
 void addCompare(CLI::App& program, Work& work)
 {
     CLI::App& verb = addVerb(program, "compare",
-                             "How well does one trace foretell another? Errors are (predicted - actual) / actual",
+                             "How well does one trace foretell another? Errors are (predicted - actual) / actual. Of two runs also their losses, step by step",
                              "stagecraft-cli compare simulated.strace run.strace --json");
     const auto options = std::make_shared<Options>();
     verb.add_option("TRACES", options->traces,

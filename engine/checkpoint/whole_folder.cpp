@@ -59,10 +59,19 @@ Expected<void> syncFolder(const path& folder)
 
 } // namespace
 
+std::vector<path> missingFolders(const path& folder)
+{
+    std::vector<path> missing;
+    std::error_code ignored; // what cannot be looked at cannot be made either
+    for (path each = folder; !each.empty() && !std::filesystem::exists(each, ignored); each = each.parent_path()) missing.push_back(each);
+    return missing;
+}
+
 Expected<void> writeWholeFolder(const path& given, const std::function<Expected<void>(const path&)>& fill)
 {
     const path folder = std::filesystem::absolute(given).lexically_normal();
     std::error_code failed;
+    const std::vector<path> fresh = missingFolders(folder.parent_path());
     std::filesystem::create_directories(folder.parent_path(), failed);
     if (failed) return traces::writeError(folder, failed.value());
     path made;
@@ -74,8 +83,14 @@ Expected<void> writeWholeFolder(const path& given, const std::function<Expected<
     // An older one changes places with the new one in a single step, and goes away as temporary.
     const bool older = std::filesystem::exists(folder, failed);
     if (::renameat2(AT_FDCWD, temporary.folder().c_str(), AT_FDCWD, folder.c_str(), older ? RENAME_EXCHANGE : 0) != 0)
-        return traces::writeError(folder, errno);
-    return syncFolder(folder.parent_path());
+        return errno == EINVAL && older ? Error{fmt::format("cannot write {}: a folder of that name is there, and its file system does not let two "
+                                                            "folders change places; remove it, or give another",
+                                                            folder.string())}
+                                        : traces::writeError(folder, errno);
+    if (Expected<void> synced = syncFolder(folder.parent_path()); !synced.ok()) return synced;
+    for (const path& each : fresh)
+        if (Expected<void> synced = syncFolder(each.parent_path()); !synced.ok()) return synced;
+    return {};
 }
 
 } // namespace stagecraft::engine

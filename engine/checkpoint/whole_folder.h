@@ -13,11 +13,16 @@
 
 #include <filesystem>
 #include <functional>
+#include <vector>
 
 namespace stagecraft::engine {
 
 // `fill` puts the files into the folder that it is given, each on the disk when it returns.
 traces::Expected<void> writeWholeFolder(const std::filesystem::path& folder,
                                         const std::function<traces::Expected<void>(const std::filesystem::path&)>& fill);
+
+// Of an absolute folder and those around it, the ones that are not there, the innermost first: where such are made, the name of each has
+// to reach the disk with the folder that it is in.
+std::vector<std::filesystem::path> missingFolders(const std::filesystem::path& folder);
 
 } // namespace stagecraft::engine

@@ -71,12 +71,14 @@ BytesByClass MemoryLedger::held() const noexcept
 
 void MemoryLedger::watchPeak() noexcept
 {
+    const std::lock_guard lock(peakMutex_);
     watchedFrom_ = total_.load(std::memory_order_relaxed);
     peakTotal_.store(watchedFrom_, std::memory_order_relaxed);
 }
 
 std::optional<MemorySample> MemoryLedger::peak() const noexcept
 {
+    const std::lock_guard lock(peakMutex_);
     if (peakTotal_.load(std::memory_order_relaxed) <= watchedFrom_) return std::nullopt;
     return peak_;
 }

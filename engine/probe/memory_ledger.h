@@ -50,8 +50,8 @@ public:
     // Why so much more was not to be had, for a person.
     [[nodiscard]] std::string refusal(Bytes bytes) const;
 
-    // The highest sum since watchPeak(), where it was above the sum at that moment. To be called while nobody allocates for this
-    // rank: frees of other threads lower the sum, they never make a peak.
+    // The highest sum since watchPeak(), where it was above the sum at that moment. Any thread; what others allocate meanwhile (copies,
+    // messages) may be in it or not.
     void watchPeak() noexcept;
     [[nodiscard]] std::optional<MemorySample> peak() const noexcept;
 
@@ -66,7 +66,7 @@ private:
     std::atomic<Bytes> total_{0};
     std::atomic<std::int64_t> references_{1}; // the handle's, and one per block
     alignas(64) std::atomic<Bytes> peakTotal_{0};
-    std::mutex peakMutex_; // of several threads that allocate for the rank, guards what follows
+    mutable std::mutex peakMutex_; // of several threads that allocate for the rank, guards what follows
     Bytes watchedFrom_ = 0;
     MemorySample peak_{};
 };

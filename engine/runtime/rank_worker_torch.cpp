@@ -17,6 +17,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -42,9 +44,11 @@ public:
           ledger_(run.pipeline.ledger(rank))
     {
         const bool pairs = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return a.kind() == ActionKind::Overlap; });
+        const bool copies = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return engine::isCopy(a.kind()); });
+        if (pairs || copies) run.pipeline.meetFaultOfThread(rank, InjectedFault::Kind::NoSecondThread);
         if (pairs) helper_.emplace(&settleThread);
         if (links.sums != nullptr && !run.schedule.inference()) replica_.emplace(run, *links.sums, rank);
-        if (std::any_of(list_.begin(), list_.end(), [](const Action& a) { return engine::isCopy(a.kind()); })) copies_.emplace(run, rank, &settleThread);
+        if (copies) copies_.emplace(run, rank, &settleThread);
     }
 
     void work()
@@ -80,7 +84,7 @@ private:
         if (!done || !replica_) return done;
         const std::optional<TimeNs> whole = replica_->allWeights();
         if (whole) end_ = std::max(end_, *whole);
-        return whole.has_value();
+        return whole.has_value() && run_.control.enter(rank_); // the last one at the meeting executes what is between two steps
     }
 
     bool executeAction(const Action& action, Step step)
@@ -356,6 +360,8 @@ void runRank(const Execution& run, const RankLinks& links, Rank rank)
 {
     try {
         RankWorker(run, links, rank).work();
+    } catch (const std::system_error& error) { // of a thread beside it
+        run.control.fail(threadFailure("rank " + std::to_string(run.among(rank).value) + ", a second one beside it,", error.code().message()));
     } catch (...) {
         run.control.fail(describeFailure("the work between two steps", std::current_exception()));
     }

@@ -5,6 +5,7 @@
 #include "engine/runtime/replica_part.h"
 #include "engine/runtime/memory_need.h"
 #include "engine/simulate/simulate.h"
+#include "traces/analysis/median.h"
 #include "traces/analysis/step_times.h"
 
 #include <algorithm>
@@ -146,7 +147,9 @@ Expected<RunResult> summarizeRun(const RunFacts& facts)
     result.mode = runModeText(facts.plan.run.mode);
     result.device = deviceText(facts.plan.run.device);
     result.steps = static_cast<int>(facts.totals.steps().size());
-    result.stepNs = traces::middleStep(counted).time;
+    std::vector<TimeNs> times;
+    for (const StepTime& step : counted) times.push_back(step.time);
+    result.stepNs = traces::medianOf(std::move(times));
     result.throughput = throughputOf(facts, result.stepNs);
     result.measuredCosts = costsFrom(facts);
     result.measuredTransferNs = facts.totals.medianTransfer();

@@ -165,6 +165,44 @@ Expected<void> checkCheckpoints(const RunSpec& run, const Schedule& schedule)
     return {};
 }
 
+// What a layer does, whatever file it is read from: the checkpoint has its values.
+Layer withoutFile(Layer layer)
+{
+    if (auto* module = std::get_if<TorchScript>(&layer)) module->file.clear();
+    return layer;
+}
+
+// Weights of another model may have the same names and shapes.
+Expected<void> checkSameModel(const Checkpoint& from, const ModelSpec& model)
+{
+    const ModelSpec& other = from.plan.model;
+    const auto refuse = [&](std::string_view what, std::string_view its, std::string_view ours) {
+        return Error{fmt::format("run.resume: {} is of another model: {} is {}, and the plan's is {}. Take the model that it was made of, or leave resume out",
+                                 from.folder.string(), what, its, ours)};
+    };
+    if (other.layers.size() != model.layers.size())
+        return refuse("the number of its layers", std::to_string(other.layers.size()), std::to_string(model.layers.size()));
+    for (std::size_t i = 0; i < model.layers.size(); ++i)
+        if (withoutFile(other.layers[i]) != withoutFile(model.layers[i])) {
+            const std::string its = layerName(other.layers[i]);
+            const std::string ours = layerName(model.layers[i]);
+            return refuse(fmt::format("layer {}", i), its == ours ? its + " with other numbers" : its, ours);
+        }
+    const auto tied = [](const ModelSpec& each) { return each.tiedEmbeddings ? "tied" : "not tied"; };
+    if (other.tiedEmbeddings != model.tiedEmbeddings) return refuse("its table of tokens", tied(other), tied(model));
+    return {};
+}
+
+// Where the data goes on that a step takes so many rows of.
+std::string dataNote(const Checkpoint& from, const Plan& plan)
+{
+    const auto rows = [](const Plan& each) { return 1LL * each.model.microbatchRows * each.pipeline.microbatches * each.machine.replicas; };
+    if (from.plan.data != plan.data) return "the run goes on with other data than the checkpoint was made with";
+    if (plan.data.source == DataSource::Synthetic || rows(from.plan) == rows(plan)) return {};
+    return fmt::format("a step takes {} of the data and took {} before the checkpoint: the run goes on at row {}, and not at {}",
+                       traces::counted(rows(plan), "row"), rows(from.plan), from.step * rows(plan), from.step * rows(from.plan));
+}
+
 // What a run that goes on takes over from its checkpoint; `runnable` gets it.
 Expected<void> resume(RunnablePlan& runnable)
 {
@@ -175,12 +213,14 @@ Expected<void> resume(RunnablePlan& runnable)
     const Checkpoint& from = opened.value();
     if (from.step >= run.steps)
         return Error{fmt::format("run.steps: {} altogether, and {} was made after {} of them; give more", run.steps, from.folder.string(), from.step)};
+    if (const auto same = checkSameModel(from, runnable.plan.model); !same.ok()) return same.error();
     if (!runnable.schedule.inference() && from.plan.run.optimizer != run.optimizer)
         return Error{fmt::format("run.optimizer: {} keeps what {} needs, and the run takes {}; take the same", from.folder.string(),
                                  wordOf(kOptimizerWords, from.plan.run.optimizer), wordOf(kOptimizerWords, run.optimizer))};
     if (from.plan.run.seed != run.seed)
         runnable.notes.push_back(fmt::format("the data goes on with seed {}, that of the checkpoint, and not with {}", from.plan.run.seed, run.seed));
     run.seed = from.plan.run.seed;
+    if (std::string note = dataNote(from, runnable.plan); !note.empty()) runnable.notes.push_back(std::move(note));
     runnable.resume = std::make_shared<const Checkpoint>(std::move(opened).value());
     return {};
 }

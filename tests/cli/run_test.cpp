@@ -7,9 +7,12 @@
 #include "traces/format/journal.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include <sys/stat.h>
 
@@ -145,11 +148,25 @@ TEST(Run, SaysHowManyStepsItsTimeIsTheMedianOf)
     EXPECT_THAT(stagecraft({"run", "hello", "--steps", "4"}).out, HasSubstr("(median of 3, the first left out)"));
 }
 
-// The step's time and the figures by rank are of one and the same step, of an even number of them too.
-TEST(Run, TellsFiguresByRankOfTheStepWhoseTimeItTells)
+// The step's time is the median of those that count, all but the first: of four the mean of the two in the middle.
+TEST(Run, TellsTheMedianOfAnEvenNumberOfSteps)
 {
     const TemporaryFolder folder;
     const Json run = runJsonOf({"run", "hello", "--mode", "emulated", "--steps", "5", "--trace", folder.file("a.strace"), "--json"});
+    const traces::Trace trace = traces::loadJournal(folder.file("a.strace")).value();
+    std::vector<traces::TimeNs> times;
+    for (const traces::StepSpan& step : trace.steps()) times.push_back(step.span.length());
+    ASSERT_EQ(times.size(), 5U);
+    times.erase(times.begin());
+    std::sort(times.begin(), times.end());
+    EXPECT_NEAR(run["step_ns"].get<double>(), static_cast<double>(times[1] + times[2]) / 2, 1);
+}
+
+// Of an odd number the step's time and the figures by rank are of one and the same step.
+TEST(Run, TellsFiguresByRankOfTheStepWhoseTimeItTells)
+{
+    const TemporaryFolder folder;
+    const Json run = runJsonOf({"run", "hello", "--mode", "emulated", "--steps", "6", "--trace", folder.file("a.strace"), "--json"});
     const traces::Trace trace = traces::loadJournal(folder.file("a.strace")).value();
     const auto told = std::find_if(trace.steps().begin(), trace.steps().end(), [&](const traces::StepSpan& step) {
         return run["step_ns"] == step.span.length();
@@ -251,6 +268,23 @@ TEST(Run, StopsOnCtrlCAndKeepsWhatRan)
     const Output analysed = stagecraft({"analyze", kept, "--json"});
     EXPECT_EQ(analysed.exitCode, 0) << analysed.err;
     EXPECT_EQ(Json::parse(analysed.out)["ranks"], 2);
+}
+
+// Nothing is written at the end that a trace could not do without.
+TEST(Run, LeavesATraceThatOpensWhereItIsKilled)
+{
+    const TemporaryFolder folder;
+    const std::string trace = folder.file("killed.strace");
+    Process run({program(), "run", "hello", "--steps", "1000000", "--check", "off", "--trace", trace});
+    std::error_code ignored;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (std::filesystem::file_size(trace, ignored) + 1 < 20'001 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    run.signal(SIGKILL);
+    EXPECT_EQ(run.finish().exitCode, 128 + SIGKILL);
+    const Json figures = jsonOf({"analyze", trace, "--json"});
+    EXPECT_EQ(figures["ranks"], 2);
+    EXPECT_GE(figures["events"], 16);
+    EXPECT_GE(figures["steps"].size(), 1U);
 }
 
 // A run of any length: between 5000 and 10,000 steps nothing grows but what a step leaves behind for the result, its loss and the

@@ -112,6 +112,35 @@ TEST(Compare, TellsHowFarASimulationIsOff)
     EXPECT_EQ(people.exitCode, 0);
 }
 
+// Two runs, such as one whose weights are late and one whose are not.
+TEST(Compare, PutsTheLossesOfTwoRunsBesideEachOther)
+{
+    const TemporaryFolder folder;
+    const auto run = [&](const std::string& name, const std::string& schedule, int steps) {
+        traces::Trace trace;
+        trace.info.schedule = schedule;
+        const traces::LaneId lane = trace.addLane({traces::Rank{0}, traces::LaneKind::Compute, 0, "rank 0"});
+        for (int i = 0; i < steps; ++i) {
+            const traces::Interval span{i * 1000, i * 1000 + 500};
+            trace.append(lane, {span.begin, span.end, traces::forward(traces::Stage{0}, traces::MicroBatch{0}), traces::Step{i}, {}});
+            trace.addStep({traces::Step{i}, span, i == 2 ? std::nullopt : std::optional(schedule == "1f1b" ? 8.0 - i : 8.0 - i / 2.0)});
+        }
+        EXPECT_TRUE(traces::saveJournal(trace, folder.file(name)).ok());
+        return folder.file(name);
+    };
+    const std::string straight = run("straight.strace", "1f1b", 5);
+    const std::string late = run("late.strace", "pipedream", 4);
+    EXPECT_EQ(jsonOf({"compare", straight, late, "--json"})["loss"],
+              Json::parse(R"([{"step":0,"predicted":8,"actual":8},{"step":1,"predicted":7,"actual":7.5},{"step":3,"predicted":5,"actual":6.5}])"));
+    EXPECT_THAT(stagecraft({"compare", straight, late}).out, HasSubstr("loss of step  1f1b  pipedream  difference\n             0     8          8          +0\n"));
+    const std::string longRun = run("long.strace", "1f1b", 400);
+    const std::string people = stagecraft({"compare", longRun, longRun}).out;
+    EXPECT_THAT(people.substr(people.find("loss of step")), testing::AllOf(HasSubstr("\n           399  "), testing::Not(HasSubstr("\n             1  "))));
+    const std::string plain = folder.file("plain.strace");
+    ASSERT_EQ(stagecraft({"simulate", "--trace", plain}).exitCode, 0);
+    EXPECT_EQ(jsonOf({"compare", plain, plain, "--json"})["loss"], Json::array()) << "a simulation has none";
+}
+
 TEST(Compare, SaysWhatItCannotCompare)
 {
     const TemporaryFolder folder;

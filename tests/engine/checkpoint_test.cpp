@@ -2,6 +2,7 @@
 //
 // Checkpoints on the disk: whole or not at all, whatever happens while one is written.
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/whole_folder.h"
 #include "engine/plan/plan_json.h"
 #include "tests/traces/temporary_folder.h"
 
@@ -113,6 +114,16 @@ public:
 private:
     rlimit before_{};
 };
+
+// Each folder that is made has to reach the disk with the one that it is in.
+TEST(WholeFolder, KnowsWhichFoldersAreMadeAnew)
+{
+    const TemporaryFolder folder;
+    EXPECT_EQ(missingFolders(folder.file("a/b/c")), (std::vector<path>{folder.file("a/b/c"), folder.file("a/b"), folder.file("a")}));
+    ASSERT_TRUE(write(folder.file("a/b"), 3).ok());
+    EXPECT_EQ(missingFolders(folder.file("a/b")), std::vector<path>{});
+    EXPECT_EQ(missingFolders(folder.file("a/b/c")), std::vector<path>{folder.file("a/b/c")});
+}
 
 TEST(Checkpoint, AWriteThatFailsHarmsNoOlderOne)
 {

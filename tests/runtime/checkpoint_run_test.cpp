@@ -4,12 +4,15 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/plan/plan_words.h"
 #include "engine/runtime/rank_work.h"
+#include "engine/runtime/runnable.h"
 #include "tests/runtime/little_plan.h"
 #include "tests/runtime/run_plan.h"
 #include "tests/traces/temporary_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <csignal>
@@ -125,6 +128,29 @@ TEST_P(EveryOptimizer, GoesOnInAnotherShapeToTheBit)
         EXPECT_EQ(end.weights, straight.weights);
         EXPECT_EQ(end.optimizer, straight.optimizer);
     }
+}
+
+// The names and shapes of its weights may be the same.
+TEST(Checkpoint, OfAnotherModelIsRefused)
+{
+    const TemporaryFolder folder;
+    endOf(shaped(trained(), "1f1b", 2, 1, RunMode::Emulated), folder.file("run"));
+    const auto refusal = [&](const std::function<void(Plan&)>& change) {
+        Plan plan = trained();
+        change(plan);
+        plan.run.resume = folder.file("run/step-0000007");
+        plan.run.steps = kSteps + 1;
+        const auto made = makeRunnable(plan, {});
+        return made.ok() ? std::string("runs") : made.error().message;
+    };
+    EXPECT_EQ(refusal([](Plan&) {}), "runs");
+    const auto block = [](Plan& plan) -> TransformerBlock& { return std::get<TransformerBlock>(plan.model.layers[1]); };
+    EXPECT_THAT(refusal([&](Plan& plan) { block(plan).heads = 4; }),
+                testing::HasSubstr("is of another model: layer 1 is Block d=32, 2 heads, and the plan's is Block d=32, 4 heads. Take the model"));
+    EXPECT_THAT(refusal([&](Plan& plan) { std::get<Embedding>(plan.model.layers[0]).sequence /= 2; }),
+                testing::HasSubstr("layer 0 is Embedding 50×32 with other numbers, and the plan's is Embedding 50×32"));
+    EXPECT_THAT(refusal([&](Plan& plan) { plan.model.layers.erase(plan.model.layers.begin() + 1); }), testing::HasSubstr("the number of its layers is 4, and the plan's is 3"));
+    EXPECT_THAT(refusal([](Plan& plan) { plan.model.tiedEmbeddings = true; }), testing::HasSubstr("its table of tokens is not tied, and the plan's is tied"));
 }
 
 // A table that the first and the last stage have a copy of each stands in the checkpoint once.
@@ -289,7 +315,8 @@ std::string refusalOf(const Plan& plan)
     return started.ok() ? "started" : started.error().message;
 }
 
-TEST(Checkpoint, AModelThatDoesNotFitIsToldWithTheTensor)
+// Files that do not hold what the checkpoint's own plan says.
+TEST(Checkpoint, TensorsThatDoNotFitAreToldByName)
 {
     const TemporaryFolder folder;
     Plan plan = trained();
@@ -297,21 +324,31 @@ TEST(Checkpoint, AModelThatDoesNotFitIsToldWithTheTensor)
     endOf(plan, folder.file("runs"));
     plan.run.steps = 2;
     plan.run.resume = folder.file("runs");
+    const std::string description = folder.file("runs/step-0000001/checkpoint.json");
+    const std::string text = traces::test::slurp(description);
+    const auto failureWith = [&](const ModelSpec& model) {
+        Plan other = plan;
+        other.model = model;
+        auto json = nlohmann::ordered_json::parse(text);
+        json["plan"] = nlohmann::ordered_json::parse(writePlan(other));
+        traces::test::spill(description, json.dump());
+        return failureOf(other);
+    };
 
     Plan wider = plan;
     wider.model.layers[1] = TransformerBlock{32, 2, 128};
-    EXPECT_THAT(failureOf(wider), HasSubstr("its tensor layers.1.up.weight is F32 [64, 32], the model's F32 [128, 32]"));
+    EXPECT_THAT(failureWith(wider.model), HasSubstr("its tensor layers.1.up.weight is F32 [64, 32], the model's F32 [128, 32]"));
     Plan deeper = plan;
     deeper.model.layers.insert(deeper.model.layers.begin() + 1, TransformerBlock{32, 2, 64});
-    EXPECT_THAT(failureOf(deeper), HasSubstr("it has no tensor layers.3.norm1.weight"));
+    EXPECT_THAT(failureWith(deeper.model), HasSubstr("it has no tensor layers.3.norm1.weight"));
     Plan shorter = plan;
     shorter.model.layers.pop_back();
     shorter.model.layers.back() = Head{32, 50};
-    EXPECT_THAT(failureOf(shorter), HasSubstr("it has no tensor layers.2.norm.weight"));
+    EXPECT_THAT(failureWith(shorter.model), HasSubstr("it has no tensor layers.2.norm.weight"));
     Plan other = plan;
     other.model.layers = {Embedding{50, 16, 32}, TransformerBlock{32, 2, 64}, TransformerBlock{32, 2, 64}};
     other.model.loss = Loss::MeanSquaredError;
-    EXPECT_THAT(failureOf(other), HasSubstr("its tensor layers.3.linear.bias is in no layer of it"));
+    EXPECT_THAT(failureWith(other.model), HasSubstr("its tensor layers.3.linear.bias is in no layer of it"));
 }
 
 TEST(Checkpoint, WhatCannotGoOnIsRefusedWithTheReason)

@@ -166,6 +166,42 @@ TEST(ArrayRun, LearnsWhatTheFilesSay)
     EXPECT_FALSE(result.text);
 }
 
+// Images of four patterns in the files of MNIST's form, a byte for a pixel and one for a class: plain, upright stripes, lying ones, a
+// chequerboard; brighter and darker, and shifted. A small ResNet in three stages tells them apart.
+TEST(ArrayRun, ClassifiesImagesFromIdxFiles)
+{
+    const traces::test::TemporaryFolder folder;
+    constexpr int kSide = 8;
+    std::vector<std::uint8_t> pixels;
+    std::vector<std::uint8_t> classes;
+    for (int i = 0; i < 64; ++i) {
+        const int pattern = i % 4;
+        const int shift = i / 4 % 2;
+        const int bright = 120 + i;
+        classes.push_back(static_cast<std::uint8_t>(pattern));
+        for (int y = 0; y < kSide; ++y)
+            for (int x = 0; x < kSide; ++x) {
+                const bool on = pattern == 0 || (((pattern & 1) * x + (pattern >> 1) * y + shift) % 2 == 0);
+                pixels.push_back(static_cast<std::uint8_t>(on ? bright : 20));
+            }
+    }
+    std::ofstream(folder.file("images.idx"), std::ios::binary) << stagecraft::test::idxOfBytes({64, kSide, kSide}, pixels);
+    std::ofstream(folder.file("classes.idx"), std::ios::binary) << stagecraft::test::idxOfBytes({64}, classes);
+    Plan plan;
+    plan.model.layers = {Convolution{.in = 1, .out = 8}, ResidualBlock{.in = 8, .out = 8}, PooledHead{8, 4}};
+    plan.model.image = ImageSize{1, kSide, kSide};
+    plan.model.loss = Loss::CrossEntropy;
+    plan.model.microbatchRows = 8;
+    plan.pipeline = {"1f1b", 3, 1, 4, ""};
+    plan.data = {.source = DataSource::Idx, .path = folder.file("images.idx"), .targets = folder.file("classes.idx")};
+    plan.run.steps = 60;
+    plan.run.learningRate = 0.02;
+    const RunResult result = resultOf(plan);
+    EXPECT_EQ(result.gradientCheck, GradientCheck::Bitwise);
+    EXPECT_GT(result.loss.front(), 1); // ln 4 is chance
+    EXPECT_LT(result.loss.back(), 0.1);
+}
+
 TEST(ArrayRun, NamesTheFileThatIsNotThere)
 {
     Plan plan;

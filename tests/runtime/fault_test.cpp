@@ -120,6 +120,22 @@ TEST(Fault, AThreadThatCannotBeStartedIsToldWithTheRemedyAndHangsNobody)
     EXPECT_EQ(outcome.trace.sliceCount(), 0U);
 }
 
+// So is the one beside it, for the other action of a pair or for copies.
+TEST(Fault, ASecondThreadThatCannotBeStartedIsToldLikewise)
+{
+    Plan pairs = fourRanks(RunMode::Threads);
+    pairs.pipeline.schedule = "dualpipe";
+    Plan copies = fourRanks(RunMode::Threads);
+    copies.pipeline.offload = 0.5;
+    for (const Plan& plan : {pairs, copies}) {
+        const Outcome outcome = runPlan(plan, faulty(Kind::NoSecondThread, ActionKind::Forward, 1, 0, 0));
+        EXPECT_EQ(outcome.last, SessionState::Failed);
+        ASSERT_TRUE(outcome.failure);
+        EXPECT_THAT(outcome.failure->text, testing::HasSubstr("the thread of rank 1, a second one beside it, cannot be started"));
+        EXPECT_THAT(outcome.failure->text, testing::HasSubstr("mode emulated"));
+    }
+}
+
 // A learning rate far too high: the weights overflow, and the sequential model's would as well.
 TEST_P(Faults, ALossThatIsNoNumberEndsTheRunAtOnceAndIsNoWrongGradient)
 {

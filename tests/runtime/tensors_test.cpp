@@ -109,6 +109,20 @@ TEST_F(TensorsTest, RemembersThePeakWithinAnAction)
     EXPECT_EQ(held(ledger, MemoryClass::Activations), 400);
 }
 
+// Copies and messages allocate for a rank on threads of their own while it looks at its peak. The thread sanitizer watches.
+TEST_F(TensorsTest, ThePeakIsWatchedWhileOthersAllocate)
+{
+    std::jthread other([&](const std::stop_token& stop) {
+        const AllocationScope scope({.ledger = ledger.get(), .memory = MemoryClass::Buffers});
+        for (int i = 0; !stop.stop_requested(); ++i) const at::Tensor passing = at::empty({1 + i % 1000});
+    });
+    for (int i = 0; i < 2000; ++i) {
+        ledger->watchPeak();
+        const Bytes most = ledger->peak().value_or(MemorySample{}).bytes[static_cast<std::size_t>(MemoryClass::Buffers)];
+        EXPECT_GE(most, 0);
+    }
+}
+
 TEST_F(TensorsTest, NoRankHoldsMoreThanItHas)
 {
     const LedgerHandle small = MemoryLedger::create(clock, 1000);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The loss of each step of a run, as a small curve. Its last value is told by titleChanged(), for the frame around it: a
-// plot this low has no room for texts.
+// The loss of each step of a run, as a small curve, and beside it those of runs before it: what old weights or another schedule cost is
+// seen there. Its last value is told by titleChanged(), for the frame around it: a plot this low has no room for texts.
+//
+//   loss->setTrace(*run.trace());
+//   loss->setEarlier({{"1F1B", before}});
 #pragma once
 
 #include "ui/theme/theme.h"
@@ -10,6 +13,7 @@
 
 #include <QWidget>
 
+#include <memory>
 #include <vector>
 
 class QCustomPlot;
@@ -25,6 +29,12 @@ public:
     void setTheme(const Theme& theme);
     void setLosses(const std::vector<double>& losses); // by step, from 0
     void setTrace(const traces::Trace& trace);         // the losses of its steps
+    struct EarlierRun {
+        QString name;
+        std::shared_ptr<const traces::Trace> trace;
+    };
+    // The newest first; those without a loss are left out, and of many the oldest. `name` is that of the run in front.
+    void setEarlier(const QString& name, const std::vector<EarlierRun>& runs);
     [[nodiscard]] QCustomPlot& plot() { return *plot_; }
 
     [[nodiscard]] const QString& title() const { return title_; } // "Loss 0.512 after step 4"
@@ -37,11 +47,20 @@ signals:
     void pressed(); // by a mouse: it has no keys of its own
 
 private:
-    void setPoints(const QVector<double>& steps, const QVector<double>& losses);
+    struct Points {
+        QVector<double> steps;
+        QVector<double> losses; // NaN where one is no finite number: the curve breaks there
+    };
+    static Points pointsOf(const traces::Trace& trace);
+    void setPoints(const Points& points);
+    void draw(int graph, const Points& points);
+    void paintGraphs();
+    void fitAxes();
 
     QString title_;
     QCustomPlot* plot_;
     QCPItemText* emptyText_;
+    std::vector<Points> shown_; // of the run in front, then of the earlier ones
     Theme theme_;
 };
 

@@ -3,6 +3,7 @@
 // What the window's parts tell each other: actions, the workbench, the views of one time axis.
 #include "ui/window/main_window.h"
 
+#include "engine/plan/plan_json.h"
 #include "ui/bridge/text.h"
 #include "ui/explore/explore_windows.h"
 #include "ui/lab/lab_panel.h"
@@ -114,6 +115,25 @@ void MainWindow::connectActions()
     connect(&lab_->runSection().trouble(), &TroubleBox::asked, this, [this](const engine::StageTrouble& trouble) { workbench_->run().trouble(trouble); });
 }
 
+namespace {
+
+QString nameOf(const engine::Plan& plan) { return MainWindow::tr("%1, %2").arg(toQt(plan.pipeline.schedule), counted(plan.pipeline.ranks, "rank")); }
+
+// Those of the kept runs that trained the same model on the same data as the one that begins.
+std::vector<LossPlot::EarlierRun> earlierRuns(const Workbench& bench)
+{
+    const engine::Plan& now = bench.run().plan();
+    std::vector<LossPlot::EarlierRun> earlier;
+    for (const KeptRun& run : bench.runs()) {
+        if (run.trace == bench.run().trace()) continue;
+        const traces::Expected<engine::Plan> plan = engine::readPlan(run.trace->info.planJson);
+        if (plan.ok() && plan.value().model == now.model && plan.value().data == now.data) earlier.push_back({nameOf(plan.value()), run.trace});
+    }
+    return earlier;
+}
+
+} // namespace
+
 void MainWindow::connectWorkbench()
 {
     Workbench& bench = *workbench_;
@@ -137,6 +157,7 @@ void MainWindow::connectWorkbench()
     connect(&run, &RunController::started, this, [this] {
         stepsSeen_ = 0;
         loss_->setTrace(*workbench_->run().trace());
+        loss_->setEarlier(nameOf(workbench_->run().plan()), earlierRuns(*workbench_));
         timeline_->setFollowing(true);
         lab_->runSection().trouble().beginRun(workbench_->run().plan());
     });

@@ -54,6 +54,39 @@ TEST(LossPlot, NumbersTheStepsAsTheTraceDoes)
     EXPECT_DOUBLE_EQ(loss.plot().graph(0)->data()->at(0)->key, 7);
 }
 
+// What came before stays beside it: two runs at most, each with its name, and all of them in sight.
+TEST(LossPlot, ShowsEarlierRunsBesideTheNewOne)
+{
+    const auto run = [](std::initializer_list<double> losses) {
+        auto trace = std::make_shared<traces::Trace>();
+        int step = 0;
+        for (const double loss : losses) trace->addStep({.step = traces::Step{step++}, .span = {}, .loss = loss});
+        return trace;
+    };
+    LossPlot loss;
+    loss.setTrace(*run({3, 2}));
+    EXPECT_FALSE(loss.plot().legend->visible());
+    loss.setEarlier("pipedream, 2 ranks", {{"1f1b, 2 ranks", run({3, 1, 0.5})}, {"nothing", run({})}, {"gpipe, 2 ranks", run({9})}, {"too old", run({1})}});
+    ASSERT_EQ(loss.plot().graphCount(), 3);
+    EXPECT_TRUE(loss.plot().legend->visible());
+    EXPECT_EQ(loss.plot().graph(0)->name(), "pipedream, 2 ranks");
+    EXPECT_EQ(loss.plot().graph(1)->name(), "1f1b, 2 ranks");
+    EXPECT_EQ(loss.plot().graph(1)->dataCount(), 3);
+    EXPECT_EQ(loss.plot().graph(2)->name(), "gpipe, 2 ranks");
+    EXPECT_NE(loss.plot().graph(1)->pen().style(), loss.plot().graph(0)->pen().style());
+    EXPECT_GT(loss.plot().xAxis->range().upper, 2);
+    EXPECT_GT(loss.plot().yAxis->range().upper, 9);
+    EXPECT_LT(loss.plot().yAxis->range().lower, 0.5);
+
+    loss.setTrace(*run({3, 2, 1.5, 1.2})); // it goes on
+    EXPECT_EQ(loss.plot().graph(1)->dataCount(), 3);
+    EXPECT_GT(loss.plot().xAxis->range().upper, 3);
+    EXPECT_EQ(loss.title(), "Loss 1.2 after step 3");
+    loss.setEarlier("1f1b, 2 ranks", {});
+    EXPECT_EQ(loss.plot().graphCount(), 1);
+    EXPECT_FALSE(loss.plot().legend->visible());
+}
+
 TEST(LossPlot, KeepsRoomForItsCurveWhereItIsLow)
 {
     LossPlot loss;
