@@ -3,10 +3,13 @@
 
 #include "traces/format/output_file.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +22,11 @@ Expected<JournalFile> JournalFile::open(const std::filesystem::path& file)
     const bool fresh = descriptor >= 0;
     if (!fresh && errno == EEXIST) descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, kUsualPermissions);
     if (descriptor < 0) return traces::writeError(file, errno);
+    // of pipes and devices, and on some file systems, there are no locks
+    if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        ::close(descriptor);
+        return Error{fmt::format("cannot write {}: another run writes its trace to it at this moment; give another file", file.string())};
+    }
     return JournalFile(file, descriptor, fresh);
 }
 

@@ -106,10 +106,21 @@ public:
     void finish(engine::SessionState state)
     {
         run.state = state;
+        if (run.failure) { // whoever opens the trace is to know why it ends
+            const traces::NoteRecord why{"the run failed: " + failureOf(*run.failure).message};
+            if (writer_) writer_->write(why);
+            (void)recent_.take(why);
+        }
         run.slices = recent_.takenSlices();
         run.droppedSteps = recent_.droppedSteps();
         run.trace = recent_.release();
         if (journal_) note(journal_->close());
+    }
+
+    void say(const std::string& text)
+    {
+        progress_.clear();
+        warn(text);
     }
 
     LiveRun run;
@@ -121,8 +132,7 @@ private:
         if (!notes_) return;
         for (const std::string& note : recent_.notes()) {
             if (!notesSaid_.insert(note).second) continue;
-            progress_.clear();
-            warn("the run: " + note);
+            say("the run: " + note);
         }
     }
 
@@ -176,7 +186,8 @@ Expected<LiveRun> follow(engine::Session& session, const engine::Plan& plan, con
     const StopOnSignal stopOnSignal;
     if (auto started = session.start(plan); !started.ok()) return started.error();
     Follower follower(options, std::move(journal));
-    bool stopSent = false;
+    std::optional<std::chrono::steady_clock::time_point> stopSent;
+    bool patienceAsked = false;
     for (;;) {
         // read before the records: once finished, what is then taken is all there is
         const engine::SessionState state = session.state();
@@ -187,7 +198,11 @@ Expected<LiveRun> follow(engine::Session& session, const engine::Plan& plan, con
         }
         if (stopAsked && !stopSent) {
             session.stop();
-            stopSent = true;
+            stopSent = std::chrono::steady_clock::now();
+        }
+        if (stopSent && !patienceAsked && std::chrono::steady_clock::now() - *stopSent > 1s) {
+            follower.say("stopping: it waits for the actions that run to end; the same once more ends it at once, and the last of its trace is lost");
+            patienceAsked = true;
         }
     }
 }

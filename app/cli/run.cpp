@@ -405,6 +405,7 @@ int runAlone(const engine::Plan& plan, const Options& options)
     if (const auto lost = run.value().trace.lostEvents(); lost > 0) // the notes were said as they came
         warn(fmt::format("the run: {} lost while it was recorded", traces::counted(lost, "event")));
     const int reported = report(run.value(), options);
+    if (run.value().failure && saved == kDone && !options.trace.empty()) warn(fmt::format("what ran until then is in {}", options.trace));
     return reported == kDone ? saved : reported;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/checkpoint/checkpoint.h"
 
+#include "engine/checkpoint/step_folders.h"
 #include "engine/checkpoint/whole_folder.h"
 #include "engine/plan/plan_json.h"
 #include "engine/plan/plan_object.h"
@@ -9,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cerrno>
 #include <limits>
 #include <string>
 #include <system_error>
@@ -20,10 +21,8 @@ namespace {
 using std::filesystem::path;
 
 constexpr int kVersion = 1;
-constexpr std::string_view kDescription = "checkpoint.json";
 constexpr std::string_view kWeights = "model.safetensors";
 constexpr std::string_view kOptimizer = "optimizer.safetensors";
-constexpr std::string_view kStepFolder = "step-";
 
 std::string descriptionOf(const CheckpointContent& content)
 {
@@ -36,21 +35,12 @@ std::string descriptionOf(const CheckpointContent& content)
 Expected<path> stepFolderIn(const path& folder)
 {
     std::error_code failed;
-    if (std::filesystem::exists(folder / kDescription, failed)) return folder;
-    std::filesystem::directory_iterator entries(folder, failed);
-    if (failed) return traces::readError(folder, failed.value());
-    path latest;
-    long long most = -1;
-    for (const std::filesystem::directory_entry& entry : entries) {
-        const std::string name = entry.path().filename().string();
-        const std::string digits = name.starts_with(kStepFolder) ? name.substr(kStepFolder.size()) : "";
-        const bool number = !digits.empty() && digits.size() < 10 && std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
-        if (!number || std::stoll(digits) <= most || !std::filesystem::exists(entry.path() / kDescription, failed)) continue;
-        most = std::stoll(digits);
-        latest = entry.path();
-    }
-    if (latest.empty()) return Error{fmt::format("there is no checkpoint in {}: give a folder that --checkpoint has written to", folder.string())};
-    return latest;
+    const auto status = std::filesystem::status(folder, failed);
+    if (!std::filesystem::exists(status)) return traces::readError(folder, ENOENT);
+    if (!std::filesystem::is_directory(status)) return Error{fmt::format("{} is no folder; give one that --checkpoint has written to", folder.string())};
+    if (std::filesystem::exists(folder / kCheckpointDescription, failed)) return folder;
+    if (const std::optional<StepFolder> latest = latestStepIn(folder)) return latest->path;
+    return Error{fmt::format("there is no checkpoint in {}: give a folder that --checkpoint has written to", folder.string())};
 }
 
 struct Description {
@@ -82,11 +72,11 @@ Expected<Description> readDescription(const path& file)
 
 Expected<path> writeCheckpoint(const path& folder, const CheckpointContent& content)
 {
-    const path own = folder / fmt::format("{}{:07}", kStepFolder, content.step);
+    const path own = folder / stepFolderName(content.step);
     Expected<void> written = writeWholeFolder(own, [&](const path& into) -> Expected<void> {
         if (Expected<void> weights = writeTensorFile(into / kWeights, content.weights); !weights.ok()) return weights;
         if (Expected<void> optimizer = writeTensorFile(into / kOptimizer, content.optimizer); !optimizer.ok()) return optimizer;
-        return traces::writeWholeFile(into / kDescription, descriptionOf(content), traces::Durability::OnDisk);
+        return traces::writeWholeFile(into / kCheckpointDescription, descriptionOf(content), traces::Durability::OnDisk);
     });
     if (!written.ok()) return written.error();
     return own;
@@ -96,7 +86,7 @@ Expected<Checkpoint> openCheckpoint(const path& folder)
 {
     Expected<path> own = stepFolderIn(folder);
     if (!own.ok()) return own.error();
-    Expected<Description> description = readDescription(own.value() / kDescription);
+    Expected<Description> description = readDescription(own.value() / kCheckpointDescription);
     if (!description.ok()) return description.error();
     Expected<TensorFile> weights = TensorFile::open(own.value() / kWeights);
     if (!weights.ok()) return weights.error();

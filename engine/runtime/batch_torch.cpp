@@ -61,6 +61,12 @@ std::vector<Tensor> cutMicrobatches(const Tensor& batch, const engine::Plan& pla
     return pieces;
 }
 
+std::vector<Tensor> ofTheirOwn(std::vector<Tensor> views)
+{
+    for (Tensor& each : views) each = each.clone();
+    return views;
+}
+
 std::vector<Tensor> makeInputs(const engine::Plan& plan, int replica) { return cut(inputBatch(plan), plan, replica); }
 
 std::vector<Tensor> makeTargets(const engine::Plan& plan, int replica)

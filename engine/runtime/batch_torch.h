@@ -23,6 +23,10 @@ std::vector<at::Tensor> makeTargets(const engine::Plan& plan, int replica = kAll
 // In views of one micro-batch each.
 std::vector<at::Tensor> cutMicrobatches(const at::Tensor& batch, const engine::Plan& plan);
 
+// Each in memory of its own, where it begins at a bound that all have in common: the last bits of a matrix product may depend on where its
+// operands lie, and a stage is to get the same ones as the reference.
+std::vector<at::Tensor> ofTheirOwn(std::vector<at::Tensor> views);
+
 // Positions of each slice, where the plan cuts sequences; they add up to the sequence, and none is empty. Precondition: the model takes
 // sequences of at least as many positions.
 std::vector<int> sliceLengths(const engine::Plan& plan);

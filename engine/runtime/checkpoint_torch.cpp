@@ -60,6 +60,9 @@ void load(const TensorFile& file, const std::string& name, const Tensor& into)
     const Tensor whole = into.is_contiguous() ? into : at::empty_like(into, at::MemoryFormat::Contiguous);
     const auto read = file.read(name, {static_cast<std::byte*>(whole.mutable_data_ptr()), static_cast<std::size_t>(whole.nbytes())});
     if (!read.ok()) throw std::runtime_error(read.error().message);
+    if (!whole.isfinite().all().item<bool>())
+        throw std::runtime_error(file.path().string() + ": its tensor " + name +
+                                 " has values that are no finite numbers. Go on from an earlier checkpoint, or begin anew without run.resume");
     if (!whole.is_same(into)) into.copy_(whole);
 }
 

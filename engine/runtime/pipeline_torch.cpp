@@ -23,7 +23,7 @@ namespace stagecraft::runtime {
 using namespace traces;
 
 Pipeline::Pipeline(const Spec& spec, const Preparation& preparation)
-    : run_(spec.plan.run), schedule_(spec.schedule), replica_(spec.replica), takesPart_(spec.plan.machine.replicas > 1 || schedule_.twoDirections()), batches_(spec.batches), lengths_(sliceLengths(spec.plan)),
+    : run_(spec.plan.run), schedule_(spec.schedule), replica_(spec.replica), batches_(spec.batches), lengths_(sliceLengths(spec.plan)),
       host_(MemoryLedger::create(spec.clock)), fault_(spec.fault), only_(spec.only), others_(spec.others)
 {
     const bool counts = run_.activations == engine::ActivationAccount::SavedTensors;
@@ -45,8 +45,8 @@ Pipeline::Pipeline(const Spec& spec, const Preparation& preparation)
     preparation.goOn();
 }
 
-// The micro-batches that go up are the last ones of the batch. Where a rank takes only a part of what is made, that is nobody's, and
-// the rank has copies of its part: it holds no other's data.
+// The micro-batches that go up are the last ones of the batch. What is made of it for all is nobody's, and a rank has copies of its part:
+// it holds no other's data.
 void Pipeline::giveData(Step step)
 {
     const int slices = schedule_.slices;
@@ -55,13 +55,11 @@ void Pipeline::giveData(Step step)
         const auto own = [&](MemoryLedger& ledger, auto make) {
             std::vector<at::Tensor> all;
             {
-                const AllocationScope scope({.ledger = takesPart_ ? nullptr : &ledger});
+                const AllocationScope nobody({});
                 all = make();
             }
             const AllocationScope scope({.ledger = &ledger});
-            std::vector<at::Tensor> whole(all.begin() + first, all.begin() + first + schedule_.units(flow) / slices);
-            if (takesPart_)
-                for (at::Tensor& each : whole) each = each.clone();
+            const std::vector<at::Tensor> whole = ofTheirOwn({all.begin() + first, all.begin() + first + schedule_.units(flow) / slices});
             return lengths_.empty() ? cutRows(whole, slices) : cutSequences(whole, lengths_);
         };
         const Place start{flow, Stage{0}};

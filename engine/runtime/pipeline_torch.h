@@ -105,7 +105,6 @@ private:
     const engine::RunSpec& run_;
     const engine::Schedule& schedule_;
     const int replica_;
-    const bool takesPart_; // of the batch that is made, the stages at the ends
     std::vector<int> firstLayer_; // of each stage, and behind the last the number of all
     const BatchSource& batches_;
     std::vector<int> lengths_; // of slices; empty: sequences are whole

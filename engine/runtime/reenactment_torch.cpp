@@ -38,8 +38,8 @@ Reenactment::Reenactment(const engine::Plan& plan, const engine::Schedule& sched
 void Reenactment::runStep(traces::Step step, const Preparation& preparation)
 {
     if (inputs_.empty() || batches_.changes()) {
-        inputs_ = batches_.inputs(step);
-        targets_ = batches_.targets(step);
+        inputs_ = ofTheirOwn(batches_.inputs(step));
+        targets_ = ofTheirOwn(batches_.targets(step));
     }
     for (StageState& stage : stages_) {
         stage.versions.erase(stage.versions.begin(), stage.versions.end() - 1);

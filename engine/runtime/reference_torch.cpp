@@ -199,8 +199,8 @@ void GradientChecker::prepare(Step step, const Replicas& replicas, const Prepara
     }
     if (layers_.empty()) build(preparation);
     if (inputs_.empty() || batches_.changes()) {
-        inputs_ = batches_.inputs(step);
-        targets_ = batches_.targets(step);
+        inputs_ = ofTheirOwn(batches_.inputs(step));
+        targets_ = ofTheirOwn(batches_.targets(step));
     }
     if (step != firstStep()) takeWeights(*replicas.front());
     if (schedule_.inference()) computeOutputs(step, preparation);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/run.h"
 
+#include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/probe/block_cache.h"
 #include "engine/probe/matmul_peak.h"
 #include "engine/probe/tagging_allocator.h"
@@ -17,6 +18,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace stagecraft::runtime {
 
@@ -227,6 +229,12 @@ void Run::trainSteps()
     const RunnablePlan& r = runnable_;
     const Preparation preparation(control_, [this](const PreparationPiece& piece) { say(preparationProgress(piece)); });
     const BatchSource batches(r.plan, r.data);
+    std::optional<engine::CheckpointLock> lock;
+    if (!r.plan.run.checkpoint.empty() && (!processes_ || processes_->rank() == 0)) {
+        engine::Expected<engine::CheckpointLock> taken = engine::CheckpointLock::take(r.plan.run.checkpoint);
+        if (!taken.ok()) throw std::runtime_error(taken.error().message);
+        lock.emplace(std::move(taken).value());
+    }
     std::optional<ReportedStages> others;
     if (processes_) others.emplace(*processes_);
     const std::optional<Rank> own = ownRank(r.plan, options_);

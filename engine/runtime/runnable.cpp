@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/runnable.h"
 
+#include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/plan/plan_words.h"
 #include "engine/runtime/memory_need.h"
 #include "engine/runtime/replica_part.h"
@@ -209,7 +210,7 @@ Expected<void> resume(RunnablePlan& runnable)
     RunSpec& run = runnable.plan.run;
     if (run.resume.empty()) return {};
     Expected<Checkpoint> opened = openCheckpoint(run.resume);
-    if (!opened.ok()) return opened.error().in("run.resume");
+    if (!opened.ok()) return Error{opened.error().in("run.resume").message + ". Go on from another checkpoint, or begin anew without run.resume"};
     const Checkpoint& from = opened.value();
     if (from.step >= run.steps)
         return Error{fmt::format("run.steps: {} altogether, and {} was made after {} of them; give more", run.steps, from.folder.string(), from.step)};
@@ -310,6 +311,8 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMem
     runnable.notes = {judgeMemory(memoryNeed(plan, runnable.schedule, runnable.costs), memory).value(), leftOutOf(plan.machine), handoffLeftOut(plan.run)};
     std::erase(runnable.notes, "");
     if (const auto resumed = resume(runnable); !resumed.ok()) return resumed.error();
+    if (!plan.run.checkpoint.empty())
+        if (const auto folder = checkCheckpointFolder(plan.run.checkpoint, runnable.firstStep()); !folder.ok()) return folder.error();
     return runnable;
 }
 

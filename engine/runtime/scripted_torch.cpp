@@ -38,11 +38,12 @@ struct Slot {
 
 [[noreturn]] void refuse(const engine::TorchScript& layer, const std::string& what) { throw std::runtime_error(layer.file + ": " + what); }
 
-// LibTorch's messages go on with what it was doing; the last line of a Python-like trace says what went wrong.
+// LibTorch's messages go on with what it was doing; the last line of a Python-like trace says what went wrong: "RuntimeError: index
+// out of range in self".
 std::string firstLine(const std::exception& error)
 {
     std::string text = error.what();
-    if (const auto said = text.rfind("RuntimeError: "); said != std::string::npos) text.erase(0, said);
+    if (const auto said = text.rfind("Error: "); said != std::string::npos) text.erase(0, text.find_last_of("\n ", said) + 1);
     return text.substr(0, text.find('\n'));
 }
 
@@ -53,7 +54,7 @@ torch::jit::Module load(const engine::TorchScript& layer)
         refuse(layer, "there is no such file; give the name of one that torch.jit.save has written, as it is seen from the plan's folder");
     try {
         return torch::jit::load(layer.file, at::kCPU);
-    } catch (const c10::Error&) {
+    } catch (const std::exception&) { // c10::Error, and what the unpickler throws
         refuse(layer, "this is no module that torch.jit.save has written; make one in Python: torch.jit.script(module).save(file)");
     }
 }
@@ -87,6 +88,8 @@ struct ScriptedModule::Loaded {
     std::vector<Slot> slots;
     std::vector<Tensor> parameters;
     std::vector<std::string> names; // of the parameters
+    std::string file;
+    bool takesTokens = false;
     bool draws = false; // at random, as its trial showed
 
     [[nodiscard]] Tensor forward(const Tensor& x)
@@ -95,6 +98,18 @@ struct ScriptedModule::Loaded {
         // than later ones, and the reference otherwise than the pipeline.
         torch::jit::setGraphExecutorOptimize(false);
         return module.forward({x}).toTensor();
+    }
+
+    // In a run. The interpreter's own messages have many lines and no name of a file.
+    [[nodiscard]] Tensor pass(const Tensor& x)
+    {
+        try {
+            return forward(x);
+        } catch (const std::exception& error) {
+            const std::string said = firstLine(error);
+            const bool table = takesTokens && said.find("out of range") != std::string::npos;
+            throw std::runtime_error(file + ": " + said + (table ? ". Its table may have fewer entries than the plan's vocabulary" : ""));
+        }
     }
 
     // Leaves of their own for all parameters that ask for gradients.
@@ -183,7 +198,7 @@ struct ScriptedModule::Loaded {
     }
 };
 
-ScriptedModule::ScriptedModule(const engine::TorchScript& layer) : loaded_(std::make_unique<Loaded>(Loaded{load(layer), {}, {}, {}}))
+ScriptedModule::ScriptedModule(const engine::TorchScript& layer) : loaded_(std::make_unique<Loaded>(Loaded{load(layer), {}, {}, {}, layer.file, layer.vocabulary != 0}))
 {
     loaded_->takeParameters(layer);
     loaded_->tryOut(layer);
@@ -197,7 +212,7 @@ void ScriptedModule::setParameters(const std::vector<Tensor>& parameters) { load
 
 Tensor ScriptedModule::forward(const Tensor& x, const std::optional<ScriptDraw>& draw)
 {
-    if (!loaded_->draws || !draw) return loaded_->forward(x);
+    if (!loaded_->draws || !draw) return loaded_->pass(x);
     if (!draw->whole)
         throw std::runtime_error("a TorchScript module draws at random, and for a half of a micro-batch it would draw otherwise than for the whole; "
                                  "take concatenation direct or doubling, or save the module in its eval() mode without dropout");
@@ -207,7 +222,7 @@ Tensor ScriptedModule::forward(const Tensor& x, const std::optional<ScriptDraw>&
         const std::lock_guard drawing(generator.mutex());
         generator.set_current_seed(draw->seed);
     }
-    return loaded_->forward(x);
+    return loaded_->pass(x);
 }
 
 } // namespace stagecraft::runtime

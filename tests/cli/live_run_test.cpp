@@ -3,6 +3,8 @@
 // Following a run, with a session that plays back what a test wrote down and looks around in between.
 #include "app/cli/live_run.h"
 
+#include "app/cli/journal_file.h"
+#include "engine/session/session_message.h"
 #include "tests/traces/temporary_folder.h"
 #include "traces/format/journal.h"
 
@@ -143,6 +145,33 @@ TEST(LiveRun, PutsItsTraceInThePlaceOfALongerOne)
     ASSERT_TRUE(follow(session, {}, {.journal = file}).ok());
     EXPECT_EQ(traces::loadJournal(file).value().laneCount(), 1U);
     EXPECT_TRUE(traces::loadJournal(file).value().notes().empty());
+}
+
+// Whoever opens the trace later is to know why it ends.
+TEST(LiveRun, KeepsTheReasonOfAFailureInItsTrace)
+{
+    const TemporaryFolder folder;
+    const std::string file = folder.file("failed.strace");
+    engine::FailureMessage failure;
+    failure.text = "no memory is left";
+    PlayedSession session;
+    session.batches.push_back({{}, {lane(0), traces::SessionRecord{engine::writeMessage(failure)}}});
+    ASSERT_TRUE(follow(session, {}, {.journal = file}).ok());
+    EXPECT_THAT(traces::loadJournal(file).value().notes(), testing::Contains("the run failed: no memory is left"));
+}
+
+TEST(LiveRun, LetsNoSecondRunWriteToItsFile)
+{
+    const TemporaryFolder folder;
+    const std::string file = folder.file("one.strace");
+    Expected<JournalFile> first = JournalFile::open(file);
+    ASSERT_TRUE(first.ok());
+    first.value().begin();
+    const Expected<JournalFile> second = JournalFile::open(file);
+    ASSERT_FALSE(second.ok());
+    EXPECT_THAT(second.error().message, HasSubstr("one.strace: another run writes its trace to it at this moment; give another file"));
+    EXPECT_TRUE(first.value().close().ok());
+    EXPECT_TRUE(JournalFile::open(file).ok());
 }
 
 TEST(LiveRun, SaysWhereItCannotWrite)

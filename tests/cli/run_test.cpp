@@ -128,7 +128,7 @@ TEST(Run, GoesOnFromACheckpoint)
     EXPECT_EQ(again["gradient_check"], "bitwise");
     EXPECT_EQ(traces::loadJournal(folder.file("a.strace")).value().steps().front().step, traces::Step{3});
     expectRefusal({"run", "hello", "--steps", "4", "--resume", runs}, 1, "was made after 4 of them; give more");
-    expectRefusal({"run", "mlp", "--steps", "9", "--resume", runs}, 1, "does not fit the plan's model");
+    expectRefusal({"run", "mlp", "--steps", "9", "--resume", runs}, 1, "is of another model: the number of its layers is 2, and the plan's is 8");
     expectRefusal({"run", "hello", "--resume", folder.file("nowhere")}, 1, "does not exist");
 }
 

@@ -2,6 +2,7 @@
 //
 // Runs that are cut in two by a checkpoint, and go on as another pipeline of the same model: as if nothing had been.
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/plan/plan_words.h"
 #include "engine/runtime/rank_work.h"
 #include "engine/runtime/runnable.h"
@@ -349,6 +350,50 @@ TEST(Checkpoint, TensorsThatDoNotFitAreToldByName)
     other.model.layers = {Embedding{50, 16, 32}, TransformerBlock{32, 2, 64}, TransformerBlock{32, 2, 64}};
     other.model.loss = Loss::MeanSquaredError;
     EXPECT_THAT(failureWith(other.model), HasSubstr("its tensor layers.3.linear.bias is in no layer of it"));
+}
+
+// Whose checkpoints are in the folder already, and whether it can be written to, is asked before the first step.
+TEST(Checkpoint, AFolderThatCannotTakeThemIsToldBeforeTheRun)
+{
+    const TemporaryFolder folder;
+    Plan plan = trained();
+    plan.run.steps = 2;
+    endOf(plan, folder.file("runs"));
+    plan.run.checkpoint = folder.file("runs");
+    EXPECT_THAT(refusalOf(plan), HasSubstr("runs holds a checkpoint after step 2 already, and the run begins anew: give another folder"));
+    plan.run.resume = folder.file("runs");
+    plan.run.steps = 3;
+    EXPECT_EQ(refusalOf(plan), "started");
+    traces::test::spill(folder.file("file"), "x");
+    for (const char* name : {"file", "file/in/it"}) {
+        plan.run.checkpoint = folder.file(name);
+        EXPECT_THAT(refusalOf(plan), testing::AllOf(HasSubstr("run.checkpoint: "), HasSubstr("file is no folder")));
+    }
+    plan.run.resume = folder.file("file");
+    EXPECT_THAT(refusalOf(plan), HasSubstr("file is no folder; give one that --checkpoint has written to. Go on from another checkpoint"));
+
+    // two at once
+    Plan other = trained();
+    other.run.checkpoint = folder.file("shared");
+    const Expected<CheckpointLock> lock = CheckpointLock::take(folder.file("shared"));
+    ASSERT_TRUE(lock.ok());
+    EXPECT_THAT(failureOf(other), HasSubstr("another run writes its checkpoints to"));
+}
+
+// Training on from them would only be called diverged.
+TEST(Checkpoint, ValuesThatAreNoNumbersAreToldByTensor)
+{
+    const TemporaryFolder folder;
+    Plan plan = trained();
+    plan.run.steps = 1;
+    endOf(plan, folder.file("runs"));
+    const std::string file = folder.file("runs/step-0000001/model.safetensors");
+    std::string bytes = traces::test::slurp(file);
+    for (std::size_t i = bytes.size() - 4; i < bytes.size(); ++i) bytes[i] = '\xff'; // the last value: NaN
+    traces::test::spill(file, bytes);
+    plan.run.steps = 2;
+    plan.run.resume = folder.file("runs");
+    EXPECT_THAT(failureOf(plan), testing::ContainsRegex("its tensor layers[.].* has values that are no finite numbers. Go on from an earlier checkpoint"));
 }
 
 TEST(Checkpoint, WhatCannotGoOnIsRefusedWithTheReason)

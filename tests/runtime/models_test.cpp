@@ -68,7 +68,7 @@ TEST_P(EveryModel, TrainsWithTheGradientsOfTheSequentialModel)
             const Outcome outcome = runPlan(plan);
             ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
             EXPECT_EQ(outcome.result->gradientCheck, GradientCheck::Bitwise) << "largest difference " << outcome.result->gradientMaxAbsDiff;
-            if (model != "random_script") { // what drops out in a step weighs more there than what was learnt in the one before
+            if (model != "random_script" && model != "dropout") { // what drops out in a step weighs more there than what was learnt in the one before
                 EXPECT_LT(outcome.result->loss[1], outcome.result->loss[0]);
             }
             if (losses.empty()) losses = outcome.result->loss;

@@ -68,6 +68,32 @@ TEST_F(ScriptedTest, DrawsAlikeForOneSeed)
     EXPECT_NO_THROW((void)first.forward(x, ScriptDraw{5, false}));
 }
 
+TEST_F(ScriptedTest, TellsInOneLineWhatFailsInAPass)
+{
+    const TemporaryFolder folder;
+    torch::jit::Module table("Table");
+    table.register_parameter("values", at::randn({3, 2}).requires_grad_(), false);
+    table.define("def forward(self, x):\n    return torch.embedding(self.values, x)\n");
+    const std::string file = folder.file("table.pt");
+    table.save(file);
+    ScriptedModule module({.file = file, .in = {1}, .out = {1, 2}, .vocabulary = 9, .parameters = 6});
+    try {
+        (void)module.forward(at::ones({2, 1}, at::kLong) * 8);
+        ADD_FAILURE() << "there is no entry 8";
+    } catch (const std::runtime_error& error) {
+        EXPECT_THAT(error.what(), HasSubstr(file + ": RuntimeError: index out of range in self. Its table may have fewer entries than the plan's vocabulary"));
+        EXPECT_THAT(error.what(), testing::Not(HasSubstr("\n")));
+    }
+    const std::string bytes = traces::test::slurp(file);
+    for (const std::size_t at : {bytes.size() / 4, bytes.size() / 2, bytes.size() * 3 / 4}) {
+        std::string torn = bytes;
+        for (std::size_t i = 0; i < 40; ++i) torn[at + i] = '\x7f';
+        traces::test::spill(folder.file("torn.pt"), torn);
+        const std::string said = errorOf({.file = folder.file("torn.pt"), .in = {1}, .out = {1, 2}, .vocabulary = 9, .parameters = 6});
+        EXPECT_TRUE(said == "no error" || said.starts_with(folder.file("torn.pt").string() + ": ")) << said;
+    }
+}
+
 // What make.py printed when it wrote the files.
 TEST_F(ScriptedTest, ComputesWhatPythonDid)
 {

@@ -46,9 +46,14 @@ RunController::RunController(QObject* parent) : QObject(parent)
         emit progressed();
     });
     connect(&session_, &WorkerSession::failed, this, [this](const engine::FailureMessage& failure) {
-        if (!failure_) failure_ = failure;
         const QString place = placeOf(failure);
-        emit failed(place.isEmpty() ? toQt(failure.text) : tr("%1: %2").arg(place, toQt(failure.text)));
+        const QString told = place.isEmpty() ? toQt(failure.text) : tr("%1: %2").arg(place, toQt(failure.text));
+        if (!failure_ && trace_) { // whoever opens the trace is to know why it ends
+            failureNote_ = "the run failed: " + fromQt(told);
+            trace_->addNote(failureNote_);
+        }
+        if (!failure_) failure_ = failure;
+        emit failed(told);
     });
     connect(&session_, &WorkerSession::resulted, this, [this](const engine::RunResult& result) {
         result_ = result;
@@ -85,6 +90,7 @@ void RunController::begin()
     trace_->info.ranks = plan_.machine.replicas * plan_.pipeline.ranks;
     result_.reset();
     failure_.reset();
+    failureNote_.clear();
     progressText_.clear();
     progress_ = 0;
     misfits_ = 0;
@@ -111,7 +117,7 @@ void RunController::tellNewCaveats()
     const std::vector<std::string>& notes = trace_->notes();
     for (; notesSeen_ < notes.size(); ++notesSeen_) {
         const auto now = notes.begin() + static_cast<std::ptrdiff_t>(notesSeen_);
-        if (std::find(notes.begin(), now, *now) == now) emit warning(tr("The %1: %2").arg(label(), toQt(*now)));
+        if (*now != failureNote_ && std::find(notes.begin(), now, *now) == now) emit warning(tr("The %1: %2").arg(label(), toQt(*now)));
     }
 }
 

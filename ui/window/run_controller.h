@@ -68,6 +68,7 @@ private:
     QString startedAt_;
     std::optional<engine::RunResult> result_;
     std::optional<engine::FailureMessage> failure_;
+    std::string failureNote_; // that says so in the trace
     QString progressText_;
     double progress_ = 0;
     int misfits_ = 0; // records that did not fit

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/checkpoint/checkpoint_folder.h"
+
+#include "engine/checkpoint/step_folders.h"
+#include "traces/format/output_file.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+namespace stagecraft::engine {
+
+using std::filesystem::path;
+using traces::Error;
+using traces::Expected;
+
+namespace {
+
+// The folder, or the innermost around it that is there.
+path nearestThere(const path& folder)
+{
+    std::error_code ignored;
+    path each = std::filesystem::absolute(folder).lexically_normal();
+    while (!std::filesystem::exists(each, ignored) && each.has_parent_path() && each != each.parent_path()) each = each.parent_path();
+    return each;
+}
+
+} // namespace
+
+Expected<void> checkCheckpointFolder(const path& folder, int goesOnFrom)
+{
+    std::error_code ignored;
+    const path there = nearestThere(folder);
+    if (!std::filesystem::is_directory(there, ignored))
+        return Error{fmt::format("run.checkpoint: {} is no folder, so {}; give another", there.string(),
+                                 there == std::filesystem::absolute(folder).lexically_normal() ? "no checkpoint can be written to it"
+                                                                                              : folder.string() + " cannot be made in it")};
+    if (::access(there.c_str(), W_OK | X_OK) != 0) return traces::writeError(there, errno).in("run.checkpoint");
+    const std::optional<StepFolder> latest = latestStepIn(folder);
+    if (!latest || latest->step <= goesOnFrom) return {};
+    return Error{fmt::format("run.checkpoint: {} holds a checkpoint after step {} already, and the run begins {}: give another folder, remove what "
+                             "is in it, or go on from it with run.resume",
+                             folder.string(), latest->step, goesOnFrom == 0 ? std::string("anew") : fmt::format("after step {}", goesOnFrom))};
+}
+
+Expected<CheckpointLock> CheckpointLock::take(const path& folder)
+{
+    std::error_code failed;
+    std::filesystem::create_directories(folder, failed);
+    if (failed) return traces::writeError(folder, failed.value());
+    CheckpointLock lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (lock.descriptor_ < 0) return traces::writeError(folder, errno);
+    // some file systems know no locks; there whoever starts two runs has to see to it
+    if (::flock(lock.descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return Error{fmt::format("run.checkpoint: another run writes its checkpoints to {} at this moment; give another folder", folder.string())};
+    return lock;
+}
+
+CheckpointLock::CheckpointLock(CheckpointLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+CheckpointLock::~CheckpointLock()
+{
+    if (descriptor_ >= 0) ::close(descriptor_); // and with it the lock goes
+}
+
+} // namespace stagecraft::engine
