@@ -25,8 +25,12 @@ LossPlot::LossPlot(QWidget* parent)
     QFont small = font();
     small.setPointSizeF(small.pointSizeF() * 0.85);
     plot_->legend->setFont(small);
-    plot_->legend->setRowSpacing(-4);
-    plot_->legend->setMargins(QMargins(4, 0, 4, 0));
+    plot_->legend->setFillOrder(QCPLegend::foColumnsFirst);
+    plot_->legend->setIconSize(18, 8);
+    plot_->legend->setIconTextPadding(4);
+    plot_->legend->setMargins(QMargins(8, 4, 4, 0));
+    plot_->legend->setBrush(Qt::NoBrush);
+    plot_->legend->setBorderPen(Qt::NoPen);
     plot_->axisRect()->setMinimumMargins(QMargins(8, 8, 8, 4));
     plot_->yAxis->ticker()->setTickCount(2); // the plot is low
     plot_->yAxis->setNumberFormat(QStringLiteral("g"));
@@ -63,10 +67,6 @@ void LossPlot::paintGraphs()
         pen.setStyle(i == 0 ? Qt::SolidLine : i == 1 ? Qt::DashLine : Qt::DotLine);
         plot_->graph(i)->setPen(pen);
     }
-    QColor ground = theme_.base;
-    ground.setAlpha(200);
-    plot_->legend->setBrush(ground);
-    plot_->legend->setBorderPen(Qt::NoPen);
     plot_->legend->setTextColor(theme_.text);
 }
 
@@ -106,10 +106,27 @@ void LossPlot::setEarlier(const QString& name, const std::vector<EarlierRun>& ru
         shown_.push_back(std::move(points));
         draw(static_cast<int>(shown_.size()) - 1, shown_.back());
     }
-    plot_->legend->setVisible(shown_.size() > 1);
+    showLegend(shown_.size() > 1);
     paintGraphs();
     fitAxes();
     plot_->replot(QCustomPlot::rpQueuedReplot);
+}
+
+// A line above the curves, which has its room only where there is something to tell apart.
+void LossPlot::showLegend(bool shown)
+{
+    if (plot_->legend->visible() == shown) return;
+    plot_->legend->setVisible(shown);
+    QCPLayoutGrid& grid = *plot_->plotLayout();
+    if (shown) {
+        grid.insertRow(0);
+        grid.addElement(0, 0, plot_->legend);
+        grid.setRowStretchFactor(0, 0.001);
+    } else {
+        grid.take(plot_->legend);
+        grid.simplify();
+        plot_->axisRect()->insetLayout()->addElement(plot_->legend, Qt::AlignTop);
+    }
 }
 
 void LossPlot::draw(int graph, const Points& points)

@@ -56,6 +56,7 @@ private:
     void draw(int graph, const Points& points);
     void paintGraphs();
     void fitAxes();
+    void showLegend(bool shown);
 
     QString title_;
     QCustomPlot* plot_;

@@ -117,7 +117,12 @@ void MainWindow::connectActions()
 
 namespace {
 
-QString nameOf(const engine::Plan& plan) { return MainWindow::tr("%1, %2").arg(toQt(plan.pipeline.schedule), counted(plan.pipeline.ranks, "rank")); }
+// Beside the run that begins: short, for it stands over a small plot.
+QString nameOf(const engine::Plan& plan, const engine::Plan& now)
+{
+    const QString schedule = toQt(plan.pipeline.schedule);
+    return plan.pipeline.ranks == now.pipeline.ranks ? schedule : MainWindow::tr("%1, p = %2").arg(schedule).arg(plan.pipeline.ranks);
+}
 
 // Those of the kept runs that trained the same model on the same data as the one that begins.
 std::vector<LossPlot::EarlierRun> earlierRuns(const Workbench& bench)
@@ -127,7 +132,7 @@ std::vector<LossPlot::EarlierRun> earlierRuns(const Workbench& bench)
     for (const KeptRun& run : bench.runs()) {
         if (run.trace == bench.run().trace()) continue;
         const traces::Expected<engine::Plan> plan = engine::readPlan(run.trace->info.planJson);
-        if (plan.ok() && plan.value().model == now.model && plan.value().data == now.data) earlier.push_back({nameOf(plan.value()), run.trace});
+        if (plan.ok() && plan.value().model == now.model && plan.value().data == now.data) earlier.push_back({nameOf(plan.value(), now), run.trace});
     }
     return earlier;
 }
@@ -157,7 +162,7 @@ void MainWindow::connectWorkbench()
     connect(&run, &RunController::started, this, [this] {
         stepsSeen_ = 0;
         loss_->setTrace(*workbench_->run().trace());
-        loss_->setEarlier(nameOf(workbench_->run().plan()), earlierRuns(*workbench_));
+        loss_->setEarlier(nameOf(workbench_->run().plan(), workbench_->run().plan()), earlierRuns(*workbench_));
         timeline_->setFollowing(true);
         lab_->runSection().trouble().beginRun(workbench_->run().plan());
     });
