@@ -2,6 +2,7 @@
 #include "ui/explore/what_if.h"
 
 #include "engine/explain/family_shape.h"
+#include "engine/plan/partition_rules.h"
 #include "traces/base/parse_list.h"
 #include "traces/base/text.h"
 #include "traces/base/units.h"
@@ -52,6 +53,26 @@ Expected<std::vector<T>> forEachStage(const QString& text, int stages, Parse par
     return list;
 }
 
+// A list, one number for each stage; or as a plan has it, a rule or a layout. The rule `time` goes by the trace's own times.
+Expected<Plan> partitioned(Plan plan, const QString& asked)
+{
+    if (plan.model.empty()) return Error{"the trace has no model whose layers could be given out; leave it empty"};
+    const bool list = asked.front().isDigit() || asked.front() == '-';
+    if (!list) {
+        Expected<Plan> ruled = engine::withPartition(std::move(plan), fromQt(asked));
+        if (!ruled.ok()) return ruled;
+        if (const auto fits = engine::partitionOf(ruled.value()); !fits.ok()) return fits.error();
+        return ruled;
+    }
+    const Expected<std::vector<int>> layers = forEachStage<int>(asked, plan.stages(), wholeNumber);
+    if (!layers.ok()) return layers.error();
+    const auto sum = std::accumulate(layers.value().begin(), layers.value().end(), std::size_t{0});
+    if (sum != plan.model.layers.size())
+        return Error{fmt::format("they sum up to {}, and the model has {}", sum, traces::counted(plan.model.layers.size(), "layer"))};
+    plan.partition = layers.value();
+    return plan;
+}
+
 Expected<Plan> changed(Plan plan, const WhatIfChanges& changes)
 {
     if (!changes.microbatches.isEmpty()) {
@@ -60,13 +81,9 @@ Expected<Plan> changed(Plan plan, const WhatIfChanges& changes)
         plan.pipeline.microbatches = number.value();
     }
     if (!changes.partition.isEmpty()) {
-        if (plan.model.empty()) return Error{"layers of each stage: the trace has no model whose layers could be given out; leave it empty"};
-        const Expected<std::vector<int>> layers = forEachStage<int>(changes.partition, plan.stages(), wholeNumber);
-        if (!layers.ok()) return layers.error().in("layers of each stage");
-        const auto sum = std::accumulate(layers.value().begin(), layers.value().end(), std::size_t{0});
-        if (sum != plan.model.layers.size())
-            return Error{fmt::format("layers of each stage: they sum up to {}, and the model has {}", sum, traces::counted(plan.model.layers.size(), "layer"))};
-        plan.partition = layers.value();
+        Expected<Plan> given = partitioned(std::move(plan), changes.partition);
+        if (!given.ok()) return given.error().in("layers of each stage");
+        plan = std::move(given).value();
     }
     if (!changes.stageTimes.isEmpty()) {
         const Expected<std::vector<double>> factors = forEachStage<double>(changes.stageTimes, plan.stages(), factor);

@@ -77,7 +77,7 @@ QWidget* WhatIfWindow::buildControls()
     addField(*form, tr("&Trace"), *traces_, tr("The run or opened trace whose times predictions are made from."), LabelPlace::Above);
     addField(*form, tr("Sche&dules"), *schedules_, tr("Each that is checked becomes a prediction; Space checks one."), LabelPlace::Above);
     addField(*form, tr("&Micro-batches"), *microbatches_, tr("Another number of them, of the same size."), LabelPlace::Above);
-    addField(*form, tr("&Layers of each stage"), *partition_, tr("Another partition, such as 3, 2, 2, 3."), LabelPlace::Above);
+    addField(*form, tr("&Layers of each stage"), *partition_, tr("Another partition, such as 3, 2, 2, 3; a rule: flops, uniform, parameters, memory or time; or Megatron-LM's layout, such as Et*2|t*6,L."), LabelPlace::Above);
     addField(*form, tr("F&actor on each stage's time"), *stageTimes_, tr("A factor for each stage: 0.5 makes it twice as fast, as in 1, 1, 0.5, 1."),
              LabelPlace::Above);
     describe(*start_, tr("Predict"), tr("Simulates each changed plan with what the trace's actions took."));

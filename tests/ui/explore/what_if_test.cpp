@@ -41,6 +41,8 @@ TEST(WhatIfChanges, BecomeAPlanForEachScheduleWithTheChunksThatItTakes)
     ASSERT_EQ(slower.size(), 1U);
     EXPECT_EQ(slower[0].costs.stageScale, (std::vector<double>{1, 2.5}));
     EXPECT_EQ(changedPlans(plan, {.schedules = {"gpipe"}, .partition = "2, 8"}).value()[0].partition, (engine::Partition{2, 8}));
+    EXPECT_EQ(changedPlans(plan, {.schedules = {"gpipe"}, .partition = "Et*3|t*5,L"}).value()[0].partition, (engine::Partition{4, 6}));
+    EXPECT_EQ(partitionOf(changedPlans(plan, {.schedules = {"gpipe"}, .partition = "uniform"}).value()[0]).value(), (engine::Partition{5, 5}));
 }
 
 TEST(WhatIfChanges, SayWhatCannotBe)
@@ -50,6 +52,7 @@ TEST(WhatIfChanges, SayWhatCannotBe)
     EXPECT_THAT(errorOf(plan, {.schedules = {"1f1b"}}), HasSubstr("nothing is changed"));
     EXPECT_THAT(errorOf(plan, {.schedules = {}, .microbatches = "0"}), HasSubstr("micro-batches: \"0\" is no whole number"));
     EXPECT_THAT(errorOf(plan, {.schedules = {}, .partition = "1,1"}), HasSubstr("they sum up to 2, and the model has 10 layers"));
+    EXPECT_THAT(errorOf(plan, {.schedules = {}, .partition = "even"}), HasSubstr("layers of each stage: no rule (flops, uniform"));
     EXPECT_THAT(errorOf(plan, {.schedules = {}, .stageTimes = "1"}), HasSubstr("it has 1 entry, and there are 2 stages"));
     EXPECT_THAT(errorOf(plan, {.schedules = {}, .stageTimes = "1,fast"}), HasSubstr("\"fast\" is no factor"));
     EXPECT_THAT(errorOf({}, {.schedules = {}, .partition = "1,1,1,1"}), HasSubstr("no model"));
