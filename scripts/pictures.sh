@@ -26,6 +26,18 @@ PY
 }
 
 "$bin/stagecraft" --plan twelve-layers --theme light --size 1280x800 --screenshot "$out/simulated.png"
+# the spread of its times comes from a seed
+python3 - >"$work/spread.plan.json" <<'PY'
+import json
+plan = json.load(open("resources/plans/gpt-small.plan.json"))
+plan["name"] = "spread"
+plan["description"] = "A small GPT on four ranks whose actions take now more, now less."
+plan["pipeline"].update(schedule="zb-h1", ranks=4, microbatches=64)
+plan["costs"]["jitter"] = 0.15
+del plan["partition"]
+print(json.dumps(plan))
+PY
+"$bin/stagecraft" --plan "$work/spread.plan.json" --theme light --size 1280x800 --statistics --screenshot "$out/statistics.png"
 "$bin/stagecraft" --plan twelve-layers --theme light --size 1280x800 --show gallery --screenshot "$out/gallery.png"
 "$bin/stagecraft" --plan twelve-layers --theme dark --size 1280x800 --show curves --screenshot "$out/curves.png"
 plan 4 emulated 4

@@ -11,6 +11,7 @@
 #include "ui/bridge/text.h"
 #include "ui/window/log_panel.h"
 #include "ui/window/main_window.h"
+#include "ui/window/window_actions.h"
 
 #include <QApplication>
 #include <QFileInfo>
@@ -131,6 +132,7 @@ int runWindow(const WindowCommand& command)
         window.log().problem(ui::toQt(opened.error().message));
     }
     window.show();
+    if (command.statistics) window.actions().statistics->trigger();
     QWidget* beside = command.show ? &window.explore().present(*command.show) : nullptr;
     if (picture && beside) beside->resize(command.size);
     std::unique_ptr<Screenshot> screenshot;

@@ -69,6 +69,7 @@ std::variant<WindowCommand, RenderCommand, PlotCommand, Done> readCommandLine(in
     std::string size = "1280x800";
     std::string at = "end";
     std::string show;
+    bool statistics = false;
     bool run = false;
     bool useMeasured = false;
     program.add_option("--plan", plan, "Plan file, or the name of a preset");
@@ -84,6 +85,7 @@ std::variant<WindowCommand, RenderCommand, PlotCommand, Done> readCommandLine(in
         {"what-if", ui::ExploreWindow::WhatIf}};
     CLI::Option* shows = program.add_option("--show", show, "Open one of the windows beside: gallery, curves, comparison or what-if; a screenshot is of that one")
                              ->check(CLI::IsMember({"gallery", "curves", "comparison", "what-if"}));
+    program.add_flag("--statistics", statistics, "Bring the panel to the front that tells how long actions take");
     CLI::Option* runs = program.add_flag("--run", run, "Run the plan at once");
     runs->excludes(shows);
     program.add_flag("--use-measured", useMeasured, "After the run take its times over as costs and lay the new simulation over it")
@@ -158,7 +160,7 @@ std::variant<WindowCommand, RenderCommand, PlotCommand, Done> readCommandLine(in
         return curves;
     }
     const auto shown = show.empty() ? std::optional<ui::ExploreWindow>() : beside.at(show);
-    return WindowCommand{ui::toQt(plan), ui::toQt(trace), themeOf(theme), ui::toQt(screenshot), *sizeOf(size), shown, run, useMeasured, *pictureTimeOf(at)};
+    return WindowCommand{ui::toQt(plan), ui::toQt(trace), themeOf(theme), ui::toQt(screenshot), *sizeOf(size), shown, statistics, run, useMeasured, *pictureTimeOf(at)};
 }
 
 } // namespace stagecraft::desktop

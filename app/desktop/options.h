@@ -30,6 +30,7 @@ struct WindowCommand {
     QString screenshot; // file; empty: the window is shown
     QSize size{1280, 800};
     std::optional<ui::ExploreWindow> show; // one of the windows beside; a picture is then of that one
+    bool statistics = false; // with that panel in front
     bool run = false;
     bool useMeasured = false; // after the run its times become the plan's costs
     PictureTime at;

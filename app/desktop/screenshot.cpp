@@ -6,6 +6,7 @@
 #include "ui/bridge/text.h"
 #include "ui/explore/explore_windows.h"
 #include "ui/window/main_window.h"
+#include "ui/window/statistics_panel.h"
 
 #include <QBuffer>
 #include <QCoreApplication>
@@ -30,6 +31,7 @@ Screenshot::Screenshot(ui::MainWindow& window, QWidget* beside, const WindowComm
     connect(&bench.run(), &ui::RunController::grew, this, &Screenshot::check, Qt::QueuedConnection);
     connect(&bench.run(), &ui::RunController::stateChanged, this, &Screenshot::check, Qt::QueuedConnection);
     connect(&bench.scene(), &ui::TimelineScene::analysed, this, &Screenshot::check, Qt::QueuedConnection);
+    connect(&window.statistics(), &ui::StatisticsPanel::settled, this, &Screenshot::check, Qt::QueuedConnection);
     connect(&bench.run(), &ui::RunController::failed, this, [this](const QString& text) { failure_ = text; });
     QMetaObject::invokeMethod(this, &Screenshot::check, Qt::QueuedConnection);
 }
@@ -53,6 +55,7 @@ void Screenshot::check()
     if (done_) return;
     const ui::Workbench& bench = window_.workbench();
     if (bench.simulation().busy() || (beside_ && !settled_)) return;
+    if (command_.statistics && !bench.scene().growing() && window_.statistics().busy()) return;
     if (!command_.run) {
         take();
         return;

@@ -73,6 +73,7 @@ public:
     [[nodiscard]] ExploreWindows& explore() { return *explore_; }
     [[nodiscard]] MemoryPlot& memory() { return *memory_; }
     [[nodiscard]] WaterfallPanel& waterfall() { return *waterfall_; }
+    [[nodiscard]] StatisticsPanel& statistics() { return *statistics_; }
     [[nodiscard]] OrderEditor& order() { return *order_; }
     [[nodiscard]] const Theme& theme() const { return theme_; }
 

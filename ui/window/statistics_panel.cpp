@@ -305,6 +305,7 @@ void StatisticsPanel::take(Told told)
     showRow();
 
     showFarOut();
+    emit settled();
     if (outdated_) refresh();
 }
 

@@ -65,6 +65,7 @@ public slots:
 
 signals:
     void wanted(const stagecraft::ui::TimelineItem& item); // a block to go to
+    void settled();                                        // what is shown is new
     void pressed();                                        // the histogram, by a mouse: it has no keys of its own
 
 protected:

@@ -53,6 +53,12 @@ TEST(DesktopOptions, OpenAWindowBeside)
     EXPECT_FALSE(std::get<WindowCommand>(read({})).show);
 }
 
+TEST(DesktopOptions, BringTheStatisticsToTheFront)
+{
+    EXPECT_TRUE(std::get<WindowCommand>(read({"--statistics", "--run"})).statistics);
+    EXPECT_FALSE(std::get<WindowCommand>(read({})).statistics);
+}
+
 TEST(DesktopOptions, DrawCurves)
 {
     const auto command = std::get<PlotCommand>(read({"plot", "-", "curves.svg", "--figure", "bubble_span,makespan_ns", "--theme", "dark"}));

@@ -50,6 +50,16 @@ TEST_F(DesktopProgram, DrawsItsWindowWithoutADisplay)
     EXPECT_LT(dark.pixelColor(450, 2).lightness(), 90);
 }
 
+// Not before they have been worked out.
+TEST_F(DesktopProgram, DrawsTheStatisticsOnceTheyAreThere)
+{
+    const auto figures = [](const QImage& window) { return window.copy(930, 150, 340, 60); }; // the first rows of the table
+    const QImage mlp = figures(pictureOf({"--plan", "mlp", "--statistics", "--theme", "light"}));
+    EXPECT_NE(mlp, figures(pictureOf({"--plan", "hello", "--statistics", "--theme", "light"})));
+    EXPECT_NE(mlp, figures(pictureOf({"--plan", "mlp", "--theme", "light"})));
+    EXPECT_EQ(mlp, figures(pictureOf({"--plan", "mlp", "--statistics", "--theme", "light"})));
+}
+
 // A trace alone brings its plan: the window is the same as with that plan beside it.
 TEST_F(DesktopProgram, StartsWithThePlanOfATraceUnlessAnotherIsNamed)
 {
