@@ -162,14 +162,12 @@ std::string showClipNorm(double norm) { return norm == 0 ? "none" : showNumber(n
 
 Expected<double> parseLossScale(std::string_view text)
 {
-    constexpr int kMostExponent = 120;
     text = trimmed(text, kLineBlanks);
     const bool power = text.starts_with("2^");
     const std::optional<Number> number = leadingNumber(power ? text.substr(2) : text);
     const double scale = !number ? 0 : power ? std::exp2(number->value) : number->value;
-    int exponent = 0;
-    if (!number || !number->rest.empty() || std::frexp(scale, &exponent) != 0.5 || std::abs(exponent - 1) > kMostExponent)
-        return Error{fmt::format("\"{}\" is not allowed; write a power of two, such as 65536 or 2^16, from 2^-{} to 2^{}", text, kMostExponent, kMostExponent)};
+    if (!number || !number->rest.empty() || !engine::isLossScale(scale))
+        return Error{fmt::format("\"{}\" is not allowed; write a power of two, such as 65536 or 2^16, from 2^-120 to 2^120", text)};
     return scale;
 }
 
