@@ -47,8 +47,9 @@ QString DurationTicker::getTickLabel(double tick, const QLocale&, QChar, int)
     constexpr std::array<std::pair<double, const char*>, 4> kUnits{{{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}, {1, "ns"}}};
     for (const auto& [size, unit] : kUnits) {
         if (longest_ < size && size > 1) continue;
-        const int digits = static_cast<int>(std::ceil(-std::log10(step_ / size) - 1e-9));
-        return QStringLiteral("%1 %2").arg(tick / size, 0, 'f', std::max(0, digits)).arg(QString::fromUtf8(unit));
+        int digits = 0; // that a step takes: steps of 2.5 have one more than their size
+        for (double step = step_ / size; digits < 6 && std::abs(step - std::round(step)) > 1e-6 * step; step *= 10) ++digits;
+        return QStringLiteral("%1 %2").arg(tick / size, 0, 'f', digits).arg(QString::fromUtf8(unit));
     }
     return {};
 }

@@ -39,6 +39,18 @@ TEST(DurationHistogram, HasABarInTheMiddleOfEachInterval)
     EXPECT_EQ(QSet<QString>(labels.begin(), labels.end()).size(), labels.size()) << "each says another time";
 }
 
+// Ticks at steps of 2.5 ms: 12.5 is not 13.
+TEST(DurationHistogram, TellsEachTickAsItIs)
+{
+    DurationHistogram histogram;
+    histogram.show({.from = 8'600'000, .width = 1'000'000, .counts = {4, 13, 15, 17, 11, 3, 1}},
+                   {.count = 64, .median = 11'700'000, .lowerQuartile = 10'500'000, .upperQuartile = 12'600'000, .least = 8'600'000, .most = 15'500'000}, Qt::blue);
+    const QStringList labels = xLabels(histogram);
+    const QVector<double> ticks = histogram.plot().xAxis->tickVector();
+    ASSERT_EQ(labels.size(), ticks.size());
+    for (int i = 0; i < labels.size(); ++i) EXPECT_DOUBLE_EQ(labels[i].chopped(3).toDouble() * 1e6, ticks[i]) << labels[i].toStdString();
+}
+
 // A simulation without jitter: all take the same, and the bar can be seen all the same.
 TEST(DurationHistogram, ShowsOneValueAsABarThatCanBeSeen)
 {
