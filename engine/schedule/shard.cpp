@@ -13,15 +13,7 @@ namespace {
 // Weights: those of a stage, of a direction.
 using Held = std::pair<Flow, Stage>;
 
-bool isSharding(ActionKind kind)
-{
-    return kind == ActionKind::Unshard || kind == ActionKind::Reshard || kind == ActionKind::ReduceGrad;
-}
-
 Action actionOn(ActionKind kind, const Held& held) { return traces::makeAction(kind, held.second, traces::kNoMicroBatch, held.first); }
-
-// Needs the stage's weights, so that its list tells when they must be there.
-bool usesWeights(ActionKind kind) { return kind >= ActionKind::Forward && kind <= ActionKind::Overlap; }
 
 struct NextUse {
     Held held;
@@ -87,14 +79,19 @@ std::vector<Action> reduced(const std::vector<Action>& list, const Schedule& sch
     return out;
 }
 
-} // namespace
-
-bool hasSharding(const Schedule& schedule)
+template <class Is>
+bool hasAny(const Schedule& schedule, Is&& is)
 {
-    return std::any_of(schedule.order.begin(), schedule.order.end(), [](const std::vector<Action>& list) {
-        return std::any_of(list.begin(), list.end(), [](const Action& a) { return isSharding(a.kind()); });
+    return std::any_of(schedule.order.begin(), schedule.order.end(), [&](const std::vector<Action>& list) {
+        return std::any_of(list.begin(), list.end(), [&](const Action& a) { return is(a.kind()); });
     });
 }
+
+} // namespace
+
+bool hasSharding(const Schedule& schedule) { return hasAny(schedule, isSharding); }
+bool gathersWeights(const Schedule& schedule) { return hasAny(schedule, [](ActionKind kind) { return kind == ActionKind::Unshard; }); }
+bool reducesGradients(const Schedule& schedule) { return hasAny(schedule, [](ActionKind kind) { return kind == ActionKind::ReduceGrad; }); }
 
 Schedule withoutSharding(Schedule schedule)
 {

@@ -27,6 +27,18 @@ Schedule addUnshardReshard(Schedule schedule, int activeStages = kActiveStages);
 Schedule addReduceGrad(Schedule schedule);
 
 [[nodiscard]] bool hasSharding(const Schedule& schedule);
+[[nodiscard]] bool gathersWeights(const Schedule& schedule); // has UNSHARD
+[[nodiscard]] bool reducesGradients(const Schedule& schedule); // has REDUCE_GRAD
 Schedule withoutSharding(Schedule schedule);
+
+constexpr bool isSharding(ActionKind kind)
+{
+    return kind == ActionKind::Unshard || kind == ActionKind::Reshard || kind == ActionKind::ReduceGrad;
+}
+// Needs the stage's weights, so that its list tells when they must be there.
+constexpr bool usesWeights(ActionKind kind)
+{
+    return (kind >= ActionKind::Forward && kind <= ActionKind::Overlap) || kind == ActionKind::Recompute;
+}
 
 } // namespace stagecraft::engine

@@ -92,6 +92,7 @@ private:
         case ActionKind::Backward:
         case ActionKind::InputGrad:
         case ActionKind::WeightGrad:
+        case ActionKind::Recompute:
             if (!weights.divided) return;
             if (weights.gathered) {
                 if (weights.updated > weights.changed)

@@ -4,6 +4,7 @@
 #include "engine/schedule/batch.h"
 #include "engine/schedule/handoff.h"
 #include "engine/schedule/lower.h"
+#include "engine/schedule/shard.h"
 #include "engine/schedule/weight_versions.h"
 #include "engine/simulate/action_time.h"
 #include "engine/simulate/handed_bytes.h"
@@ -41,6 +42,7 @@ Work workOf(const Milestone& need)
 
 Machine::Machine(const Schedule& schedule, const CostTable& costs)
     : schedule_(schedule), costs_(costs), shape_(schedule, hasCommunication(schedule)),
+      sharding_(gathersWeights(schedule) ? Sharding::Zero3 : costs.sharding),
       meets_(shape_.communicates && costs.machine.send == SendMode::Rendezvous),
       handsBytes_(std::any_of(costs.stages.begin(), costs.stages.end(), [](const StageCosts& stage) { return stage.outputBytes > 0; })),
       inference_(schedule.inference()),
@@ -400,7 +402,7 @@ void Machine::beside(std::size_t r, const Action& action)
     case ActionKind::Unshard: {
         const Interval gather = collective(ring(stage.weightBytes, 1, costs_.machine.replicas));
         if (weights.gathered == kNever)
-            recording_.hold(Rank{r}, MemoryClass::Weights, gather.begin, stage.weightBytes - ownPart(stage.weightBytes, true));
+            recording_.hold(Rank{r}, MemoryClass::Weights, rank.clock, stage.weightBytes - ownPart(stage.weightBytes, true)); // as FSDP asks for it
         weights.gathered = gather.end;
         weights.gather = addCollective(r, gather, action);
         addReason(r, weights.gather);

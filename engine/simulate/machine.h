@@ -142,7 +142,7 @@ private:
     [[nodiscard]] int copies() const { return costs_.machine.replicas * (schedule_.twoDirections() ? 2 : 1); }
     [[nodiscard]] TimeNs ring(Bytes bytes, int passes, int ranks) const;
     [[nodiscard]] Bytes ownPart(Bytes whole, bool divided) const { return divided ? whole / costs_.machine.replicas : whole; }
-    [[nodiscard]] bool divides(Sharding level) const { return costs_.sharding >= level && costs_.machine.replicas > 1; }
+    [[nodiscard]] bool divides(Sharding level) const { return sharding_ >= level && costs_.machine.replicas > 1; }
 
     [[nodiscard]] TimeNs duration(std::size_t r, const Action& action) const;
     [[nodiscard]] Made& made(int step, const traces::Work& work) { return made_[static_cast<std::size_t>(step)][slotOf(work)]; }
@@ -169,6 +169,7 @@ private:
     const Schedule& schedule_;
     const CostTable& costs_;
     ScheduleShape shape_;
+    Sharding sharding_; // of the table; a schedule that gathers weights divides all
     bool meets_ = false;    // sends wait for their receipts
     bool handsBytes_ = false; // the table knows how many
     bool inference_ = false; // nothing comes back

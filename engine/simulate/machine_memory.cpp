@@ -2,7 +2,8 @@
 //
 // What each rank holds, and from when to when:
 //   versions                   of weights, beside the newest: old_versions.h
-//   weights, optimizer state   all the time; of what replicas divide (ZeRO, arXiv 1910.02054 sec. 5) only the own part
+//   weights, optimizer state   all the time; of what replicas divide (ZeRO, arXiv 1910.02054 sec. 5) only the own part, and of weights
+//                              all from the moment an UNSHARD asks for them until RESHARD
 //   gradients                  from the first backward that makes them until the weights are updated
 //   activations                from the begin of F to the end of B, of I (but what W needs) and of W; where nothing comes back,
 //                              to the end of F; where they are computed again, the stage's input alone, and the rest from the
@@ -23,7 +24,7 @@ void Machine::openMemory()
 {
     for (std::size_t r = 0; r < ranks_.size(); ++r)
         forEachHeld(Rank{r}, [&](Flow, Stage, const StageCosts& stage, const Weights& weights) {
-            recording_.hold(Rank{r}, MemoryClass::Weights, 0, ownPart(stage.weightBytes, weights.sharded || divides(Sharding::Zero3)));
+            recording_.hold(Rank{r}, MemoryClass::Weights, 0, ownPart(stage.weightBytes, weights.sharded));
             if (weights.old && weights.old->first() > 0) recording_.hold(Rank{r}, MemoryClass::Versions, 0, weights.old->first() * stage.weightBytes);
             recording_.hold(Rank{r}, MemoryClass::Optimizer, 0, ownPart(stage.optimizerBytes, divides(Sharding::Zero1)));
         });

@@ -6,9 +6,9 @@
 //   all-reduce                    2 ((d-1) a + (d-1)/d n/b)
 //   reduce-scatter, all-gather      ((d-1) a + (d-1)/d n/b)
 // Where replicas divide the optimizer state (ZeRO-1, -2), gradients are reduce-scattered, each rank updates its own part, and the
-// new weights are gathered. With ZeRO-3 the schedule's UNSHARD gathers them before they are used. The two copies of a tied embedding
-// are an all-reduce of their two ranks, over the way between those, once each has summed its own over the replicas (as Megatron-LM
-// does, arXiv 1909.08053).
+// new weights are gathered; where the schedule has UNSHARD actions of a stage (ZeRO-3), by those, before they are used. The two copies
+// of a tied embedding are an all-reduce of their two ranks, over the way between those, once each has summed its own over the replicas
+// (as Megatron-LM does, arXiv 1909.08053).
 #include "engine/simulate/machine.h"
 
 #include <algorithm>
@@ -226,7 +226,7 @@ void Machine::update(std::size_t r, const std::optional<Held>& barrier)
         holdUntil({weights.reduction, weights.reduced});
         recording_.hold(Rank{r}, MemoryClass::Gradients, end, -std::exchange(weights.gradient, 0));
         const TimeNs again = ring(stage.weightBytes, 1, costs_.machine.replicas);
-        if (divides(Sharding::Zero1) && !divides(Sharding::Zero3) && !weights.sharded && again > 0) {
+        if (divides(Sharding::Zero1) && !weights.sharded && again > 0) {
             const TimeNs from = std::max(end, rank.collectiveFree);
             gathered = from + again;
             gather = addCollective(r, {from, gathered}, traces::makeAction(ActionKind::Unshard, s, traces::kNoMicroBatch, flow));

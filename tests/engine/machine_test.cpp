@@ -281,6 +281,7 @@ TEST(Machine, GathersWeightsBeforeTheyAreUsed)
     engine::CostTable costs = slotCosts(1, 1000, 3000);
     costs.stages[0].weightBytes = 4000;
     costs.stages[0].gradientBytes = 8000;
+    costs.stages[0].optimizerBytes = 16000;
     costs.machine.replicas = 4;
     costs.machine.replica = {.latency = 10, .bytesPerSecond = 1e9};
     const traces::Trace trace = simulated(schedule, costs);
@@ -290,6 +291,7 @@ TEST(Machine, GathersWeightsBeforeTheyAreUsed)
     const traces::MemorySeries* weights = trace.memorySeries(Rank{0}, traces::MemoryClass::Weights);
     EXPECT_EQ(weights->valueAt(0), 4000); // a quarter, and the gather makes it whole
     EXPECT_EQ(weights->value.back(), 1000);
+    EXPECT_EQ(trace.memorySeries(Rank{0}, traces::MemoryClass::Optimizer)->value.back(), 4000); // whoever holds a part updates it
     EXPECT_EQ(figuresIn(trace).makespan, 13060);
     EXPECT_EQ(idleBy(figuresIn(trace), 0, traces::GapCause::Transfer), 3030 + 6030);
 }

@@ -92,6 +92,8 @@ TEST(Sharding, WeightsAreUsedOnlyWhileTheyAreThere)
                 ::testing::ElementsAre("rank 0, position 4: 0RESHARD gives up weights that are gone since position 3; remove it"));
     EXPECT_THAT(faultsOf("0RESHARD,0UNSHARD,0F0,0B0\n"),
                 ::testing::ElementsAre("rank 0, position 0: 0RESHARD gives up weights that were never gathered; remove it"));
+    EXPECT_THAT(faultsOf("0UNSHARD,0F0,0RESHARD,0RECOMPUTE0,0UNSHARD,0B0\n"),
+                ::testing::ElementsAre(HasSubstr("0RECOMPUTE0 uses weights that were given up at position 2")));
     // stage 1 is not divided
     EXPECT_THAT(faultsOf("0UNSHARD,0F0,1F0,1B0,0B0,0RESHARD\n"), ::testing::IsEmpty());
 }
