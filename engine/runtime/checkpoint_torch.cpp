@@ -4,9 +4,11 @@
 #include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/pipeline_torch.h"
 #include "engine/runtime/run_messages.h"
+#include "engine/runtime/whole_state_torch.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
 
 #include <set>
@@ -110,35 +112,63 @@ void restore(const Checkpoint& checkpoint, const std::vector<std::string>& names
     if (optimizer) optimizer->goOn();
 }
 
+namespace {
+
+// Of a replica that has a part of it.
+void restoreParts(const Checkpoint& checkpoint, StageModule& stage)
+{
+    const std::vector<Tensor> updated = stage.updated();
+    for (std::size_t i = 0; i < updated.size(); ++i)
+        for (const StageOptimizer::State& state : stage.optimizer()->state()) {
+            const std::string name = stateName(stage.updatedNames()[i], state.name);
+            if (state.ofParameters[i].dim() == 0) {
+                load(checkpoint.optimizer, name, state.ofParameters[i]);
+                continue;
+            }
+            const Tensor whole = at::empty(updated[i].sizes());
+            load(checkpoint.optimizer, name, whole);
+            state.ofParameters[i].copy_(stage.ownParts()->ownOf(whole));
+        }
+    stage.optimizer()->goOn();
+}
+
+} // namespace
+
 void restore(const Checkpoint& checkpoint, Pipeline& pipeline)
 {
+    const at::NoGradGuard noGrad;
     std::set<std::string> known;
     for (const Place& place : places(pipeline.schedule())) {
         StageModule& stage = pipeline.stage(place);
-        restore(checkpoint, stage.updatedNames(), stage.updated(), stage.optimizer());
+        stage.takeRoomForWeights();
+        restore(checkpoint, stage.updatedNames(), stage.updated(), stage.ownParts() ? nullptr : stage.optimizer());
+        stage.giveUpWeights();
+        if (stage.ownParts() && stage.optimizer()) restoreParts(checkpoint, stage);
         known.insert(stage.updatedNames().begin(), stage.updatedNames().end());
     }
     for (const auto& [name, entry] : checkpoint.weights.tensors())
         if (!known.contains(name)) throwMisfit(checkpoint.weights, "its tensor " + name + " is in no layer of it");
 }
 
-Expected<std::filesystem::path> saveCheckpoint(Pipeline& pipeline, const engine::Plan& plan, traces::Step step)
+Expected<std::filesystem::path> saveCheckpoint(const Replicas& replicas, const engine::Plan& plan, traces::Step step)
 {
     const AllocationScope nobody({});
     const at::NoGradGuard noGrad;
     Collection weights;
     Collection state;
     std::set<std::string> known;
-    const engine::Schedule& schedule = pipeline.schedule();
+    const engine::Schedule& schedule = replicas.front()->schedule();
     for (std::size_t s = 0; s < schedule.stageToRank.size(); ++s) {
-        StageModule& stage = pipeline.stage({schedule.flows().front(), traces::Stage{s}}); // a copy in the other direction has the same
-        const std::vector<Tensor> updated = stage.updated();
+        const Place place{schedule.flows().front(), traces::Stage{s}}; // a copy in the other direction has the same
+        StageModule& stage = replicas.front()->stage(place);
+        const std::vector<Tensor> updated = stage.withoutSecondUse(wholeWeights(replicas, place));
+        const std::vector<WholeState> states = wholeState(replicas, place);
         for (std::size_t i = 0; i < updated.size(); ++i) {
             const std::string& name = stage.updatedNames()[i];
             if (!known.insert(name).second) continue; // a table that the last stage has as well
             if (!updated[i].isfinite().all().item<bool>()) return Error{divergedWeight(name, plan.run.learningRate)};
             weights.add(name, updated[i]);
-            for (const StageOptimizer::State& each : stage.optimizer()->state()) state.add(stateName(name, each.name), each.ofParameters[i]);
+            for (const WholeState& each : states) state.add(stateName(name, each.name), each.ofParameters[i]);
         }
     }
     return engine::writeCheckpoint(plan.run.checkpoint, {.step = step.value + 1, .plan = plan, .weights = weights.data(), .optimizer = state.data()});

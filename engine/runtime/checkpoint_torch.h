@@ -4,19 +4,23 @@
 // name, which tells the layer's place in the model and never a stage, so a checkpoint fits any partition. Private to the runtime.
 //
 //   restore(checkpoint, parameterNames(model, layers, firstLayer), weights, &optimizer); // into tensors that are there already
-//   Expected<std::filesystem::path> written = saveCheckpoint(pipeline, plan, Step{9}); // after the tenth step
+//   Expected<std::filesystem::path> written = saveCheckpoint(replicas, plan, Step{9}); // after the tenth step
+//
+// What replicas divide is put together for it, and taken apart again.
 #pragma once
 
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/runtime/layer_torch.h"
 #include "engine/runtime/optimizer_torch.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace stagecraft::runtime {
 
 class Pipeline;
+using Replicas = std::vector<std::unique_ptr<Pipeline>>;
 
 // "layers.3.qkv.weight" and so on, of layers that follow each other from place `first` of the model on; in the order of their parameters.
 // A head's matrix that is the embedding's table has the name of that.
@@ -29,6 +33,6 @@ void restore(const engine::Checkpoint& checkpoint, const std::vector<std::string
 void restore(const engine::Checkpoint& checkpoint, Pipeline& pipeline);
 
 // An error where it cannot be written, or where weights are no finite numbers any more and a checkpoint of them would be of no use.
-engine::Expected<std::filesystem::path> saveCheckpoint(Pipeline& pipeline, const engine::Plan& plan, traces::Step step);
+engine::Expected<std::filesystem::path> saveCheckpoint(const Replicas& replicas, const engine::Plan& plan, traces::Step step);
 
 } // namespace stagecraft::runtime

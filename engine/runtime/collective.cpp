@@ -38,11 +38,9 @@ bool Collective::give(std::size_t member, std::vector<std::span<float>> values)
 
 void Collective::work(std::size_t member) const
 {
-    switch (kind_.action) {
-    case traces::ActionKind::ReduceGrad: return reduceScatter(member);
-    case traces::ActionKind::Unshard: return allGather(member);
-    default: return allReduce(member);
-    }
+    if (!sums()) return allGather(member);
+    if (kind_.result == Result::OwnPart) return reduceScatter(member);
+    allReduce(member);
 }
 
 void Collective::allReduce(std::size_t member) const

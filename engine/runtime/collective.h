@@ -5,7 +5,8 @@
 // same for all to the bit, and the same in every run. Private to the runtime.
 //
 //   ALL_REDUCE    member k sums the k-th part of all copies, and writes it to all
-//   REDUCE_GRAD   the sum of a replica's part goes to that replica alone (a reduce-scatter)
+//   REDUCE_GRAD   the same, but where replicas divide the update the sum of a replica's part goes to that replica alone
+//                 (a reduce-scatter)
 //   UNSHARD       every member copies from each of the others the part that is the other's (an all-gather)
 //
 //   if (collective.give(member, spans)) // the last one has come: now all may work, each in its own thread
@@ -37,10 +38,12 @@ public:
         Place place{};
         int replica = 0;
     };
+    enum class Result : std::uint8_t { All, OwnPart }; // of a sum, to a replica
     struct Kind {
         traces::ActionKind action = traces::ActionKind::AllReduce;
         Stage stage{};
         traces::Bytes bytes = 0; // of one copy
+        Result result = Result::All;
     };
     // Of a replica's members, those of direction down come before those of direction up.
     Collective(const Kind& kind, std::vector<Member> members, int replicas)
@@ -55,6 +58,7 @@ public:
     void work(std::size_t member) const;
 
     [[nodiscard]] const Kind& kind() const { return kind_; }
+    [[nodiscard]] bool sums() const { return kind_.action != traces::ActionKind::Unshard; }
     [[nodiscard]] const std::vector<Member>& members() const { return members_; }
     [[nodiscard]] traces::Work action(std::size_t member) const
     {

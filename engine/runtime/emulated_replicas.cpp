@@ -15,7 +15,12 @@ void EmulatedReplicas::settle(const Record& record)
 {
     for (Given& each : std::exchange(given_, {})) {
         State& state = states_[each.turn.collective];
-        if (state.step != each.step) state = {each.step, -1, {}, -1};
+        if (state.given++ == 0) {
+            state.step = each.step;
+            state.ready = -1;
+            state.doneAt.resize(each.turn.collective->members().size(), -1);
+        }
+        state.doneAt[each.turn.member] = -1;
         if (each.at > state.ready) {
             state.ready = each.at;
             state.last = each.turn.collective->members()[each.turn.member].rank;
@@ -33,24 +38,35 @@ void EmulatedReplicas::make(const Collective& collective, State& state, const Re
         begin = std::max(begin, freeAt(members[m].rank));
     }
     const auto count = static_cast<TimeNs>(members.size());
-    const int passes = collective.kind().action == traces::ActionKind::AllReduce ? 2 : 1;
+    const int passes = collective.sums() && collective.kind().result == Collective::Result::All ? 2 : 1;
     const TimeNs time = (count - 1) * machine_.replica.latency + machine_.replica.occupied(collective.kind().bytes) * (count - 1) / count;
-    state.doneAt = begin + passes * time;
+    const TimeNs end = begin + passes * time;
+    state.given = 0;
+    state.doneAt.assign(members.size(), end);
     for (std::size_t m = 0; m < members.size(); ++m) {
-        occupy(members[m].rank, state.doneAt);
-        record(collective, m, {state.step, begin, state.doneAt, state.ready, state.last});
+        occupy(members[m].rank, end);
+        record(collective, m, {state.step, begin, end, state.ready, state.last});
     }
+    if (collective.sums()) ends_.emplace(end, &collective);
 }
 
-std::optional<TimeNs> EmulatedReplicas::doneAt(const std::vector<Turn>& turns, traces::Step step) const
+std::optional<TimeNs> EmulatedReplicas::doneAt(const std::vector<Turn>& turns) const
 {
     TimeNs done = 0;
     for (const Turn& turn : turns) {
         const auto state = states_.find(turn.collective);
-        if (state == states_.end() || state->second.step != step || state->second.doneAt < 0) return std::nullopt;
-        done = std::max(done, state->second.doneAt);
+        if (state == states_.end() || state->second.doneAt[turn.member] < 0) return std::nullopt;
+        done = std::max(done, state->second.doneAt[turn.member]);
     }
     return done;
+}
+
+void EmulatedReplicas::endUntil(TimeNs time, const Ended& ended)
+{
+    while (!ends_.empty() && ends_.begin()->first <= time) {
+        const auto next = ends_.extract(ends_.begin());
+        ended(*next.mapped(), next.key());
+    }
 }
 
 } // namespace stagecraft::runtime

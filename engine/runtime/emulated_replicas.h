@@ -4,9 +4,10 @@
 // and are given the time that their ring takes on the way between the replicas (machine_update.cpp has the formulas): the network's
 // work, which no core does. A rank has one at a time. Private to the runtime.
 //
-//   collectives.give(turn, rank, step, at, memory);        // while an action runs
+//   collectives.give(turn, step, at, memory);              // while an action runs
 //   collectives.settle(record);                            // after it
-//   std::optional<TimeNs> since = collectives.doneAt(turns, step);
+//   std::optional<TimeNs> since = collectives.doneAt(turns);
+//   collectives.endUntil(now, ended);                      // before an action that begins now
 #pragma once
 
 #include "engine/runtime/replica_sums.h"
@@ -24,13 +25,16 @@ class EmulatedReplicas {
 public:
     // A member's slice.
     using Record = std::function<void(const Collective&, std::size_t member, const CollectiveSpan&)>;
+    using Ended = std::function<void(const Collective&, TimeNs)>;
 
     EmulatedReplicas(const engine::MachineModel& machine, int ranks) : machine_(machine), free_(static_cast<std::size_t>(ranks), 0) {}
 
     void give(const Turn& turn, traces::Step step, TimeNs at, std::vector<std::span<float>> values);
     void settle(const Record& record);
-    // Nothing while some of them is not made.
-    [[nodiscard]] std::optional<TimeNs> doneAt(const std::vector<Turn>& turns, traces::Step step) const;
+    // Of those that the members gave to last. Nothing while some of them is not made.
+    [[nodiscard]] std::optional<TimeNs> doneAt(const std::vector<Turn>& turns) const;
+    // Sums that are over by then, in the order of time, each once.
+    void endUntil(TimeNs time, const Ended& ended);
     // A rank's last collective ends, and from when on it has another one that is made elsewhere.
     [[nodiscard]] TimeNs freeAt(Rank rank) const { return free_[traces::index(rank)]; }
     void occupy(Rank rank, TimeNs until) { free_[traces::index(rank)] = until; }
@@ -43,10 +47,11 @@ private:
         std::vector<std::span<float>> values;
     };
     struct State {
-        traces::Step step{-1}; // whose collective it was last
+        traces::Step step{};
+        std::size_t given = 0; // members, to the one that is to be made next
         TimeNs ready = 0;
         Rank last{};
-        TimeNs doneAt = -1;
+        std::vector<TimeNs> doneAt; // by member, of the last one it gave to; -1 while that is not made
     };
     void make(const Collective& collective, State& state, const Record& record);
 
@@ -54,6 +59,7 @@ private:
     std::vector<TimeNs> free_; // by rank
     std::vector<Given> given_; // by the action that runs
     std::map<const Collective*, State> states_;
+    std::multimap<TimeNs, const Collective*> ends_; // of sums
 };
 
 } // namespace stagecraft::runtime

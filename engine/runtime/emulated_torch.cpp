@@ -19,6 +19,7 @@
 #include "engine/runtime/virtual_copies_torch.h"
 #include "engine/schedule/milestones.h"
 #include "engine/schedule/offload.h"
+#include "engine/schedule/shard.h"
 #include "engine/simulate/links.h"
 #include "engine/transport/local_handoff.h"
 #include "traces/analysis/step_times.h"
@@ -56,8 +57,9 @@ public:
         for (std::size_t j = 0; j < replicas.size(); ++j)
             handoffs_.push_back(std::make_unique<LocalHandoff<at::Tensor>>(run_.schedule.stages(), mostUnits(run_.schedule), Patience{},
                                                                            static_cast<int>(run_.schedule.flows().size())));
-        if (run_.sums == nullptr || run_.schedule.inference()) return;
+        if (run_.sums == nullptr) return;
         sums_.emplace(run_.costs.machine, static_cast<int>(ranks_.size()));
+        if (run_.sums->byActions()) return;
         for (const Execution& replica : replicas_)
             for (const Place& place : places(run_.schedule))
                 replica.pipeline.stage(place).onFinalGradients([this, &replica, place](int layer) { giveGradients(replica, place, layer); });
@@ -121,12 +123,12 @@ private:
                 run_.trouble.awaitChange(std::chrono::milliseconds(50));
             }
             frontier_ = next->start;
-            if (!run_.control.passGate(next->start) || !copyUntil(next->start)) return false;
+            if (!run_.control.passGate(next->start) || !goOnBesideUntil(next->start)) return false;
             const bool ofAll = sharesNorm(nextOf(next->rank));
             if (!(ofAll ? clipGradients(step) : execute(next->rank, step))) return false;
             left -= ofAll ? ranks_.size() : 1;
         }
-        return copyUntil(std::numeric_limits<TimeNs>::max()) && !run_.control.ending();
+        return goOnBesideUntil(std::numeric_limits<TimeNs>::max());
     }
 
     // A schedule that passed validation always has one, but for ranks that are held.
@@ -177,6 +179,9 @@ private:
         bool there = true;
         engine::forEachWork(action, [&](const Work& work) {
             ready = std::max(ready, copiesOf(rank).reloaded(work));
+            const std::optional<TimeNs> gathered = gatheredAt(rank, work);
+            if (gathered) ready = std::max(ready, *gathered);
+            else there = false;
             const std::optional<BoxAddress> box = inputBox(work, run_.schedule.stages());
             if (!box) return;
             if (handoff.full(*box)) ready = std::max(ready, handoff.available(*box));
@@ -188,7 +193,16 @@ private:
     // When the replicas have the sum of their gradients of a stage; nothing while they have not.
     [[nodiscard]] std::optional<TimeNs> summedAt(Rank rank, const Place& place) const
     {
-        return sums_->doneAt(run_.sums->gradients(replicaOf(rank), place), step_);
+        return sums_->doneAt(run_.sums->gradients(replicaOf(rank), place));
+    }
+
+    // When the weights are there that the work uses or gives up, -1 where no UNSHARD gathers them; nothing while another replica has not
+    // come to that.
+    [[nodiscard]] std::optional<TimeNs> gatheredAt(Rank rank, const Work& work) const
+    {
+        if (!sums_ || !(engine::usesWeights(work.kind) || work.kind == ActionKind::Reshard)) return -1;
+        const std::vector<Turn>& turns = run_.sums->gathers(replicaOf(rank), placeOf(work));
+        return turns.empty() ? std::optional<TimeNs>(-1) : sums_->doneAt(turns);
     }
 
     // The moment at which both ranks that hold a copy of the weights have come to the sum of their gradients.
@@ -295,9 +309,10 @@ private:
     }
 
     [[nodiscard]] VirtualCopies& copiesOf(Rank rank) const { return *copies_[static_cast<std::size_t>(replicaOf(rank))]; }
-    bool copyUntil(TimeNs time)
+    bool goOnBesideUntil(TimeNs time)
     {
-        return std::all_of(copies_.begin(), copies_.end(), [&](const auto& copies) { return copies->runUntil(time); });
+        if (sums_) sums_->endUntil(time, [this](const Collective& sum, TimeNs at) { keepOwnGradients(sum, at); });
+        return std::all_of(copies_.begin(), copies_.end(), [&](const auto& copies) { return copies->runUntil(time); }) && !run_.control.ending();
     }
 
     [[nodiscard]] int replicaOf(Rank rank) const { return rank.value / run_.schedule.ranks; }
@@ -323,6 +338,11 @@ private:
             for (const Turn& turn : run_.sums->weights(run.replica, placeOf(work)))
                 sums_->give(turn, step_, end, run.pipeline.stage(placeOf(work)).valueMemory(turn.parameters));
         if (work.kind == ActionKind::AllReduce) sums_->occupy(rank, end);
+        settle();
+    }
+
+    void settle()
+    {
         sums_->settle([&](const Collective& collective, std::size_t member, const CollectiveSpan& span) {
             run_.recorder.collectiveRing(collective.members()[member].rank).push(collectiveEvent(*run_.sums, collective, member, span));
         });
@@ -344,6 +364,7 @@ private:
             copiesOf(rank).ask(inReplica(rank), action.work, begin, step);
             return true;
         }
+        if (engine::isSharding(action.kind())) return shard(rank, action.work, begin, step);
         MemoryLedger& ledger = runOf(rank).pipeline.ledger(inReplica(rank));
         EventRing<RunEvent>& ring = run_.recorder.ring(rank);
         memory_.flush(rank, ring);
@@ -353,6 +374,48 @@ private:
         engine::forEachWork(action, [&](const Work& work) { done = done && perform(rank, action, work, step, ledger, ring); });
         runOf(rank).pipeline.countActivations(inReplica(rank), action);
         return done;
+    }
+
+    // UNSHARD, RESHARD and REDUCE_GRAD take no time of their rank; what they take beside it begins now.
+    bool shard(Rank rank, const Work& work, TimeNs at, Step step)
+    {
+        const Execution& run = runOf(rank);
+        try {
+            run.pipeline.execute(work, step, {});
+        } catch (...) {
+            run_.control.fail(describeFailure(work, step, rank, std::current_exception()));
+            return false;
+        }
+        ranks_[index(rank)].clock = at;
+        memory_.add(rank, at, run.pipeline.ledger(inReplica(rank)).held());
+        if (!sums_ || work.kind == ActionKind::Reshard) {
+            run_.recorder.ring(rank).push(actionEvent(step, work, {.begin = at, .end = at}));
+            return true;
+        }
+        StageModule& stage = run.pipeline.stage(placeOf(work));
+        if (work.kind == ActionKind::Unshard)
+            for (const Turn& turn : run_.sums->gathers(run.replica, placeOf(work))) sums_->give(turn, step, at, stage.valueMemory(turn.parameters));
+        else
+            for (const Turn& turn : run_.sums->gradients(run.replica, placeOf(work))) sums_->give(turn, step, at, stage.gradientMemory(turn.parameters));
+        settle();
+        return true;
+    }
+
+    void keepOwnGradients(const Collective& sum, TimeNs at)
+    {
+        if (!run_.sums->isLastSum(sum) || sum.kind().result == Collective::Result::All) return;
+        for (std::size_t m = 0; m < sum.members().size(); ++m) {
+            const Collective::Member& member = sum.members()[m];
+            Pipeline& pipeline = runOf(member.rank).pipeline;
+            MemoryLedger& ledger = pipeline.ledger(inReplica(member.rank));
+            const BytesByClass before = ledger.held();
+            try {
+                pipeline.stage(member.place).keepOwnGradients();
+            } catch (...) {
+                run_.control.fail(describeFailure(sum.action(m), step_, member.rank, std::current_exception()));
+            }
+            memory_.change(member.rank, at, before, ledger.held());
+        }
     }
 
     bool perform(Rank rank, const Action& action, const Work& work, Step step, MemoryLedger& ledger, EventRing<RunEvent>& ring)
@@ -365,7 +428,8 @@ private:
             if (!arrival) return false;
             input = std::move(*arrival);
         }
-        ActionTimes times{.begin = state.clock, .ready = input.available, .reloaded = copiesOf(rank).reloaded(work)};
+        ActionTimes times{.begin = state.clock, .ready = input.available, .reloaded = copiesOf(rank).reloaded(work),
+                          .gathered = gatheredAt(rank, work).value_or(-1)};
         if (sums_ && work.kind == ActionKind::Optimizer) times.ready = *summedAt(rank, placeOf(work));
         ledger.watchPeak();
         memory_.add(rank, times.begin, ledger.held());

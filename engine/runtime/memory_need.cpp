@@ -3,6 +3,7 @@
 
 #include "engine/runtime/replica_part.h"
 #include "engine/schedule/milestones.h"
+#include "engine/schedule/shard.h"
 
 #include <fmt/format.h>
 
@@ -70,6 +71,24 @@ double peakActivations(const std::vector<Action>& order, const CostTable& costs)
     return most;
 }
 
+namespace {
+
+// The most weights that UNSHARD has brought together at one time.
+double peakGathered(const std::vector<Action>& order, const CostTable& costs)
+{
+    double held = 0;
+    double most = 0;
+    for (const Action& action : order) {
+        const auto weights = static_cast<double>(costs.stages[index(action.stage())].weightBytes);
+        if (action.kind() == ActionKind::Unshard) held += weights;
+        if (action.kind() == ActionKind::Reshard) held -= weights;
+        most = std::max(most, held);
+    }
+    return most;
+}
+
+} // namespace
+
 MemoryNeed memoryNeed(const Plan& plan, const Schedule& schedule, const CostTable& costs)
 {
     MemoryNeed need;
@@ -83,10 +102,12 @@ MemoryNeed memoryNeed(const Plan& plan, const Schedule& schedule, const CostTabl
     need.standing += weights + gradients;
     const double replicas = plan.machine.replicas;
     const double optimizer = need.standing - weights - gradients;
-    need.standing = replicas * (weights + gradients) + (dividesUpdate(plan) ? 1 : replicas) * optimizer;
+    const bool gathers = gathersWeights(schedule) || plan.pipeline.sharding == Sharding::Zero3;
+    need.standing = (gathers ? 1 : replicas) * weights + replicas * gradients + (dividesUpdate(plan) ? 1 : replicas) * optimizer;
     if (schedule.twoDirections()) need.standing *= 2; // a copy of everything for each
     need.data = replicas * batchBytes(plan);
     if (plan.run.check != CheckMode::Off) need.check = weights + gradients + need.data;
+    for (const std::vector<Action>& order : schedule.order) need.gathered += (replicas - 1) * peakGathered(order, costs);
     if (schedule.inference()) return need; // each forward lets go of them at its end
     for (const std::vector<Action>& order : schedule.order) need.activations += replicas * peakActivations(order, costs);
     return need;

@@ -21,10 +21,11 @@ struct MemoryNeed {
     double standing = 0;    // weights, gradients, optimizer state
     double data = 0;        // inputs and targets of all micro-batches
     double activations = 0; // each rank's most, added up
+    double gathered = 0;    // the same of other replicas' parts of weights
     double check = 0;       // weights, gradients and data of the sequential model that gradients are compared with
 
     [[nodiscard]] double lasting() const { return standing + data + check; } // all held at once in the first step
-    [[nodiscard]] double all() const { return lasting() + activations; }
+    [[nodiscard]] double all() const { return lasting() + activations + gathered; }
 };
 
 // `schedule` has computing actions alone, or none where activations are not asked for; the plan has a model.

@@ -258,6 +258,9 @@ at::Tensor Pipeline::execute(const Work& work, Step step, at::Tensor input)
         stage.endGradients(unit);
         return {};
     case ActionKind::Optimizer: stage.optimize(run_.rateOf(step.value)); return {};
+    case ActionKind::Unshard: stage.takeRoomForWeights(); return {};
+    case ActionKind::Reshard: stage.giveUpWeights(); return {};
+    case ActionKind::ReduceGrad: return {}; // the replicas' affair
     default: throw std::logic_error("the engine has no way to execute " + std::string(kindName(work.kind)));
     }
 }

@@ -43,8 +43,9 @@ public:
     // Before a step: the first one, and each whose batch is another one.
     void giveData(traces::Step step);
 
-    // Executes one action on the calling thread: F, B, I, W, RECOMPUTE or the optimizer of a stage. `input` is what arrived from
-    // another stage, the result what goes to another one; undefined where there is none. Throws what LibTorch throws.
+    // Executes one action on the calling thread: F, B, I, W, RECOMPUTE or the optimizer of a stage, and of UNSHARD and RESHARD the part
+    // that needs no other replica. `input` is what arrived from another stage, the result what goes to another one; undefined where there
+    // is none. Throws what LibTorch throws.
     at::Tensor execute(const traces::Work& work, traces::Step step, at::Tensor input);
 
     // OFFLOAD and RELOAD of a unit, in two parts: the copy, after which both are held, and then what was copied is let go. On whatever

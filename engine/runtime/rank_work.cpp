@@ -115,6 +115,7 @@ StageDuties dutiesOf(const Schedule& schedule, const Place& place)
                     }
                 break;
             }
+            case ActionKind::Unshard: duties.gathers = true; break;
             case ActionKind::Recompute:
                 duties.recomputed.resize(static_cast<std::size_t>(duties.units));
                 duties.recomputed[static_cast<std::size_t>(unit)] = true;

@@ -67,6 +67,7 @@ struct StageDuties {
     // The units in the order in which their weight gradients are added up.
     std::vector<int> gradientOrder;
     bool moves = false; // activations are offloaded in this run, so that each rank has its boundary tensors for itself
+    bool gathers = false; // has UNSHARD: where there are replicas, they divide its weights
     int slices = 1; // units of a micro-batch: slices of its sequences, or halves of its rows (Chimera's halved backwards)
 
     // Where weights change while units are in flight (weight_versions.h); else empty.

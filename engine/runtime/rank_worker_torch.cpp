@@ -9,6 +9,7 @@
 #include "engine/runtime/run_messages.h"
 #include "engine/schedule/milestones.h"
 #include "engine/schedule/offload.h"
+#include "engine/schedule/shard.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
@@ -47,7 +48,7 @@ public:
         const bool copies = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return engine::isCopy(a.kind()); });
         if (pairs || copies) run.pipeline.meetFaultOfThread(rank, InjectedFault::Kind::NoSecondThread);
         if (pairs) helper_.emplace(&settleThread);
-        if (links.sums != nullptr && !run.schedule.inference()) replica_.emplace(run, *links.sums, rank);
+        if (links.sums != nullptr) replica_.emplace(run, *links.sums, rank);
         if (copies) copies_.emplace(run, rank, &settleThread);
     }
 
@@ -67,6 +68,7 @@ private:
         Work work;
         Arrival<at::Tensor> input{{}, -1};
         TimeNs reloaded = -1; // when what was offloaded had come back
+        TimeNs gathered = -1; // when the stage's weights had
         at::Tensor output{}; // to be handed over
         ActionTimes times{};
         std::exception_ptr error{};
@@ -79,6 +81,7 @@ private:
             if (sharesNorm(action)) return clipGradients(action.work, step);
             if (action.kind() == ActionKind::AllReduce) return sumGradients(action, step);
             if (engine::isCopy(action.kind())) return beginCopy(action.work, step);
+            if (engine::isSharding(action.kind())) return shard(action.work, step);
             return executeAction(action, step);
         });
         if (!done || !replica_) return done;
@@ -93,7 +96,7 @@ private:
         engine::forEachWork(action, [&](const Work& work) { tasks.push_back({work}); });
         if (links_.waits != nullptr) links_.waits->enter(own_, tasks.front().work);
         for (Task& task : tasks)
-            if (!waitForReload(task, step) || !waitForInput(task) || !waitForSums(task)) return false;
+            if (!waitForReload(task, step) || !waitForWeights(task) || !waitForInput(task) || !waitForSums(task)) return false;
         for (Task& task : tasks)
             if (!waitWhileHeld(task.work, step)) return false;
         if (!run_.control.enter(rank_)) return false;
@@ -161,6 +164,37 @@ private:
         return true;
     }
 
+    // UNSHARD, RESHARD and REDUCE_GRAD: what takes its time goes on beside.
+    bool shard(const Work& work, Step step)
+    {
+        if (links_.waits != nullptr) links_.waits->enter(own_, work);
+        const Place place = placeOf(work);
+        if (work.kind == ActionKind::Reshard && replica_ && !replica_->weightsOf(place)) return false;
+        if (!run_.control.enter(rank_)) return false;
+        const TimeNs begin = run_.clock.now();
+        try {
+            run_.pipeline.execute(work, step, {});
+        } catch (...) {
+            run_.control.fail(describeFailure(work, step, rank_, std::current_exception()));
+            return false;
+        }
+        end_ = run_.clock.now();
+        sampleMemory(end_);
+        const bool beside = replica_ && work.kind != ActionKind::Reshard;
+        if (!beside) ring_.push(actionEvent(step, work, {.begin = begin, .end = end_}));
+        else if (work.kind == ActionKind::Unshard) replica_->gatherWeights(place);
+        else replica_->sumGradients(place);
+        return true;
+    }
+
+    bool waitForWeights(Task& task)
+    {
+        if (!replica_ || !engine::usesWeights(task.work.kind)) return true;
+        const std::optional<TimeNs> since = replica_->weightsOf(placeOf(task.work));
+        if (since) task.gathered = *since;
+        return since.has_value();
+    }
+
     bool waitForReload(Task& task, Step step)
     {
         if (!copies_ || (task.work.kind != ActionKind::Backward && task.work.kind != ActionKind::InputGrad)) return true;
@@ -197,6 +231,8 @@ private:
     // In the order of time; one that came too late is older than what is recorded already.
     void recordMemory()
     {
+        if (replica_)
+            for (const MemorySample& sample : replica_->takeSamples()) samples_.push_back(sample);
         std::sort(samples_.begin(), samples_.end(), [](const MemorySample& a, const MemorySample& b) { return a.time < b.time; });
         for (const MemorySample& sample : samples_) {
             if (sample.time < recorded_) continue;
@@ -239,7 +275,7 @@ private:
     void perform(Task& task, Step step)
     {
         try {
-            task.times = {.begin = run_.clock.now(), .ready = task.input.available, .reloaded = task.reloaded};
+            task.times = {.begin = run_.clock.now(), .ready = task.input.available, .reloaded = task.reloaded, .gathered = task.gathered};
             task.output = run_.pipeline.execute(task.work, step, std::move(task.input.payload));
             run_.trouble.linger(task.work.stage, run_.clock.now() - task.times.begin);
             task.times.end = run_.clock.now();

@@ -79,6 +79,7 @@ void RecordBuilder::addAction(Rank rank, const RunEvent& event, std::vector<Reco
         addTransfer(rank, event, out);
     }
     linkReplicas(rank, event, slice);
+    linkWeights(rank, event, slice);
     for (RankLanes& other : ranks_) {
         settle(other.waiting, out);
         settle(other.collectivesWaiting, out);
@@ -113,6 +114,22 @@ void RecordBuilder::linkReplicas(Rank rank, const RunEvent& event, SliceRef slic
         break;
     default: break;
     }
+}
+
+// UNSHARD -> what uses the weights, up to the RESHARD. The two come from two threads, but each in order: what follows the k-th RESHARD of
+// a stage uses what its next UNSHARD gathers.
+void RecordBuilder::linkWeights(Rank rank, const RunEvent& event, SliceRef slice)
+{
+    const auto moves = [&](ActionKind kind) -> int& {
+        return weightMoves_[{event.step, rank, makeAction(kind, event.work.stage, kNoMicroBatch, event.work.flow).work}];
+    };
+    const auto gather = [&](int number) {
+        return Producer{event.step, Product::Weights, rank.value, {Direction::Forward, event.work.stage, MicroBatch{number}, event.work.flow}};
+    };
+    if (event.work.kind == ActionKind::Unshard) produced_.emplace(gather(moves(ActionKind::Unshard)++), slice);
+    if (event.work.kind == ActionKind::Reshard) ++moves(ActionKind::Reshard);
+    if (event.value[RunEvent::kGathered] >= 0)
+        ranks_[index(rank)].waiting.push_back({gather(moves(ActionKind::Reshard)), slice, event.value[RunEvent::kGathered]});
 }
 
 // The others have waited for the rank that comes last, which is known when all have come.
@@ -265,6 +282,7 @@ void RecordBuilder::endStep(Step step, std::vector<Record>& out)
             }
         }
     std::erase_if(meetings_, [&](const auto& entry) { return entry.first <= step; });
+    std::erase_if(weightMoves_, [&](const auto& entry) { return std::get<Step>(entry.first) <= step; });
     std::erase_if(copied_, [&](const auto& entry) { return std::get<Step>(entry.first) <= step; });
     std::erase_if(produced_, [&](const auto& entry) { return entry.first.step <= step; });
 }
@@ -279,7 +297,8 @@ LaneId RecordBuilder::collectivesOf(Rank rank, std::vector<Record>& out)
 LaneId RecordBuilder::laneOf(Rank rank, const RunEvent& event, std::vector<Record>& out)
 {
     RankLanes& lanes = ranks_[index(rank)];
-    if (paintClass(event.work.kind) == PaintClass::Collective) return collectivesOf(rank, out);
+    // RESHARD is no work of the lane beside, but of the rank itself, which lets go of memory
+    if (paintClass(event.work.kind) == PaintClass::Collective && event.work.kind != ActionKind::Reshard) return collectivesOf(rank, out);
     if (event.depth == 0) return lanes.compute;
     if (!lanes.beside)
         lanes.beside =

@@ -46,6 +46,7 @@ private:
         Gradients, // of a rank: its last of a stage, which the box names
         Sum,       // of a rank: the last of its sums of a stage's gradients
         Meeting,   // of all ranks: what the last of them brought
+        Weights,   // of a rank: what an UNSHARD of the stage in the box gathers, the how many-th of the step is its micro-batch
     };
     static constexpr std::size_t kCopyLanes = 4; // off the rank, back, and the same of what a partner keeps here
     struct Producer {
@@ -95,6 +96,7 @@ private:
     void addMemory(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
     void settle(std::deque<WaitingEdge>& waiting, std::vector<traces::Record>& out);
     void linkReplicas(traces::Rank rank, const RunEvent& event, traces::SliceRef slice);
+    void linkWeights(traces::Rank rank, const RunEvent& event, traces::SliceRef slice);
     [[nodiscard]] std::string nameOf(std::size_t rank) const;
     [[nodiscard]] int replicaOf(traces::Rank rank) const { return rank.value / schedule_.ranks; }
     void meet(traces::Rank rank, const RunEvent& event);
@@ -114,6 +116,7 @@ private:
         traces::SliceRef slice{};
         TimeNs end = 0;
     };
+    std::map<std::tuple<traces::Step, traces::Rank, traces::Work>, int> weightMoves_; // UNSHARDs and RESHARDs of the step so far
     std::map<std::tuple<traces::Step, int, traces::Work>, Copy> copied_; // OFFLOADs and RELOADs of the step, by replica
 };
 

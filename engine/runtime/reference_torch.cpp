@@ -7,6 +7,7 @@
 #include "engine/runtime/clip_norm.h"
 #include "engine/runtime/replica_part.h"
 #include "engine/runtime/run_messages.h"
+#include "engine/runtime/whole_state_torch.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
@@ -107,11 +108,11 @@ void GradientChecker::sumTied()
 }
 
 // The optimizer has moved them.
-void GradientChecker::takeWeights(Pipeline& pipeline)
+void GradientChecker::takeWeights(const Replicas& replicas)
 {
     const at::NoGradGuard noGrad;
     for (std::size_t s = 0; s < parameters_.size(); ++s) {
-        const std::vector<at::Tensor> weights = pipeline.weights({schedule_.flows().front(), traces::Stage{s}});
+        const std::vector<at::Tensor> weights = wholeWeights(replicas, {schedule_.flows().front(), traces::Stage{s}});
         for (std::size_t i = 0; i < weights.size(); ++i) parameters_[s][i].copy_(weights[i]);
     }
 }
@@ -202,7 +203,7 @@ void GradientChecker::prepare(Step step, const Replicas& replicas, const Prepara
         inputs_ = ofTheirOwn(batches_.inputs(step));
         targets_ = ofTheirOwn(batches_.targets(step));
     }
-    if (step != firstStep()) takeWeights(*replicas.front());
+    if (step != firstStep()) takeWeights(replicas);
     if (schedule_.inference()) computeOutputs(step, preparation);
     else computeGradients(step, preparation);
     for (const auto& pipeline : replicas) pipeline->keepForCheck();
@@ -222,7 +223,7 @@ bool GradientChecker::agree(const at::Tensor& found, const at::Tensor& expected,
     return near;
 }
 
-// Where replicas divide the update, each knows the whole sum of its own part alone.
+// Where replicas divide the update, each knows the sum of its own part alone, and keeps that.
 void GradientChecker::compareGradients(Step step, const Replicas& replicas)
 {
     const auto count = static_cast<int>(replicas.size());
@@ -232,12 +233,12 @@ void GradientChecker::compareGradients(Step step, const Replicas& replicas)
         for (const Place& place : places(schedule_)) {
             const std::vector<at::Tensor> gradients = replicas[static_cast<std::size_t>(replica)]->takeGradients(place);
             for (std::size_t i = 0; i < gradients.size(); ++i) {
-                const PartRange part = divided ? partOf(gradients[i].numel(), replica, count) : PartRange{0, gradients[i].numel()};
-                const auto own = [&](const at::Tensor& whole) { return whole.reshape(-1).narrow(0, part.begin, part.size()); };
+                at::Tensor expected = expected_[traces::index(place.stage)][i];
+                const PartRange part = partOf(expected.numel(), replica, count);
+                if (divided) expected = expected.reshape(-1).narrow(0, part.begin, part.size());
                 double difference = 0;
                 double scale = 0;
-                const at::Tensor expected = own(expected_[traces::index(place.stage)][i]);
-                if (agree(own(gradients[i]), expected, result, difference, scale) || result == GradientCheck::Failed) continue;
+                if (agree(gradients[i], expected, result, difference, scale) || result == GradientCheck::Failed) continue;
                 result = GradientCheck::Failed;
                 outcome_.failure = gradientFailure({place.stage.value, i, step, difference, scale});
             }

@@ -89,7 +89,7 @@ private:
 
     [[nodiscard]] traces::Step firstStep() const { return traces::Step{resume_ ? resume_->step : 0}; }
     void build(const Preparation& preparation);
-    void takeWeights(Pipeline& pipeline);
+    void takeWeights(const Replicas& replicas);
     void computeGradients(traces::Step step, const Preparation& preparation);
     void sumTied();
     void clipExpected();

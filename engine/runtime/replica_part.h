@@ -28,10 +28,15 @@ constexpr PartRange partOf(std::int64_t values, int replica, int replicas)
     return {bound(replica), bound(replica + 1)};
 }
 
-// Whether the replicas of a run divide the update of the weights (ZeRO-1).
+// Whether the replicas of a run divide the update of the weights (ZeRO-1), and the gradients as well (ZeRO-2). The weights they divide
+// where the schedule gathers them (StageDuties::gathers).
 inline bool dividesUpdate(const engine::Plan& plan)
 {
-    return plan.machine.replicas > 1 && plan.pipeline.sharding == engine::Sharding::Zero1;
+    return plan.machine.replicas > 1 && plan.pipeline.sharding >= engine::Sharding::Zero1;
+}
+inline bool dividesGradients(const engine::Plan& plan)
+{
+    return plan.machine.replicas > 1 && plan.pipeline.sharding >= engine::Sharding::Zero2;
 }
 
 } // namespace stagecraft::runtime

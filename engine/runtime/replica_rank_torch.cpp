@@ -10,6 +10,7 @@ using namespace traces;
 ReplicaRank::ReplicaRank(const Execution& run, ReplicaThreads& threads, Rank rank)
     : run_(run), threads_(threads), rank_(run.among(rank)), places_(placesOf(run.schedule, rank))
 {
+    if (run.sums->byActions()) return;
     for (const Place& place : places_)
         run.pipeline.stage(place).onFinalGradients([this, place](int layer) { giveGradients(place, layer); });
 }
@@ -31,6 +32,26 @@ void ReplicaRank::giveGradients(const Place& place, int layer)
         if (turn.layer == layer) threads_.give(turn, step_, run_.pipeline.stage(place).gradientMemory(turn.parameters));
 }
 
+void ReplicaRank::sumGradients(const Place& place)
+{
+    for (const Turn& turn : run_.sums->gradients(run_.replica, place))
+        threads_.give(turn, step_, run_.pipeline.stage(place).gradientMemory(turn.parameters));
+}
+
+void ReplicaRank::gatherWeights(const Place& place)
+{
+    for (const Turn& turn : run_.sums->gathers(run_.replica, place))
+        threads_.give(turn, step_, run_.pipeline.stage(place).valueMemory(turn.parameters));
+    gathering_.insert(place);
+}
+
+std::optional<TimeNs> ReplicaRank::weightsOf(const Place& place)
+{
+    const std::vector<Turn>& turns = run_.sums->gathers(run_.replica, place);
+    gathering_.erase(place);
+    return turns.empty() ? std::optional<TimeNs>(-1) : waitFor(turns);
+}
+
 void ReplicaRank::giveWeights(const Place& place)
 {
     for (const Turn& turn : run_.sums->weights(run_.replica, place))
@@ -39,8 +60,8 @@ void ReplicaRank::giveWeights(const Place& place)
 
 std::optional<TimeNs> ReplicaRank::waitFor(const std::vector<Turn>& turns)
 {
-    if (!threads_.done(turns, step_)) run_.control.rest(rank_);
-    return threads_.wait(turns, step_);
+    if (!threads_.done(turns)) run_.control.rest(rank_);
+    return threads_.wait(turns);
 }
 
 std::optional<TimeNs> ReplicaRank::allGradients()
@@ -57,6 +78,8 @@ std::optional<TimeNs> ReplicaRank::allGradients()
 std::optional<TimeNs> ReplicaRank::allWeights()
 {
     TimeNs since = 0;
+    while (!gathering_.empty()) // gathered for nothing, but the next gather is another one
+        if (!weightsOf(*gathering_.begin())) return std::nullopt;
     for (const Place& place : places_) {
         const std::optional<TimeNs> one = waitFor(run_.sums->weights(run_.replica, place));
         if (!one) return std::nullopt;

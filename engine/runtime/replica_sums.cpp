@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/replica_sums.h"
 
+#include "engine/schedule/shard.h"
+
 #include <numeric>
+#include <set>
 
 namespace stagecraft::runtime {
 
 using traces::ActionKind;
 
-ReplicaSums::ReplicaSums(const Spec& spec) : replicas_(spec.replicas)
+ReplicaSums::ReplicaSums(const Spec& spec) : replicas_(spec.replicas), byActions_(engine::reducesGradients(spec.schedule))
 {
     const Schedule& schedule = spec.schedule;
+    std::set<Place> gathered; // by UNSHARD
+    for (const std::vector<Action>& list : schedule.order)
+        for (const Action& action : list)
+            if (action.kind() == ActionKind::Unshard) gathered.insert(placeOf(action.work));
     const auto member = [&](int replica, const Place& place) {
         return Collective::Member{Rank{replica * schedule.ranks + schedule.rankOf(place.flow, place.stage).value}, place, replica};
     };
@@ -29,30 +36,38 @@ ReplicaSums::ReplicaSums(const Spec& spec) : replicas_(spec.replicas)
         traces::Bytes bytes = 0;
         std::size_t parameters = 0;
         for (const GradientBucket& bucket : spec.buckets[static_cast<std::size_t>(s)]) {
-            const ActionKind kind = spec.result == Result::OwnPart ? ActionKind::ReduceGrad : ActionKind::AllReduce;
-            add({kind, Stage{s}, bucket.bytes}, all, [](Copy& copy) -> auto& { return copy.gradients; },
+            const ActionKind kind = byActions_ || spec.result == Result::OwnPart ? ActionKind::ReduceGrad : ActionKind::AllReduce;
+            add({kind, Stage{s}, bucket.bytes, spec.result}, all, [](Copy& copy) -> auto& { return copy.gradients; },
                 {.parameters = bucket.parameters, .layer = bucket.layer});
             bytes += bucket.bytes;
             parameters += bucket.parameters.size();
         }
         for (const Collective::Member& each : all) copies_.try_emplace({each.replica, each.place}); // also where there is nothing to sum
-        if (spec.update == Update::Whole || parameters == 0) continue;
+        if (parameters == 0) continue;
         std::vector<std::size_t> every(parameters);
         std::iota(every.begin(), every.end(), std::size_t{0});
         for (const Flow flow : schedule.flows()) {
             std::vector<Collective::Member> ofFlow;
             for (int j = 0; j < replicas_; ++j) ofFlow.push_back(member(j, {flow, Stage{s}}));
-            add({ActionKind::Unshard, Stage{s}, bytes}, ofFlow, [](Copy& copy) -> auto& { return copy.weights; }, {.parameters = every});
+            const bool byAction = gathered.contains({flow, Stage{s}});
+            if (!byAction && spec.update == Update::Whole) continue;
+            add({ActionKind::Unshard, Stage{s}, bytes}, ofFlow, [byAction](Copy& copy) -> auto& { return byAction ? copy.gathers : copy.weights; },
+                {.parameters = every});
         }
     }
 }
 
+bool ReplicaSums::isLastSum(const Collective& collective) const
+{
+    const Collective::Member& any = collective.members().front();
+    return collective.sums() && gradients(any.replica, any.place).back().collective == &collective;
+}
+
 RunEvent collectiveEvent(const ReplicaSums& sums, const Collective& collective, std::size_t member, const CollectiveSpan& span)
 {
-    const Collective::Member& own = collective.members()[member];
     RunEvent event = actionEvent(span.step, collective.action(member), {.begin = span.begin, .end = span.end, .ready = span.ready});
     event.value[RunEvent::kFrom] = span.last.value;
-    event.value[RunEvent::kLast] = sums.gradients(own.replica, own.place).back().collective == &collective ? 1 : 0;
+    event.value[RunEvent::kLast] = sums.isLastSum(collective) ? 1 : 0;
     return event;
 }
 

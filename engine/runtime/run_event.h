@@ -34,7 +34,7 @@ struct RunEvent {
     // sent, where that had to wait; -1 where there is none. Of replicas, all collectives of a stage make the input of its OPTIMIZER, and
     // what a collective needs was available when the last rank gave its own: which is kFrom; kLast is 1 for the last to add to the
     // gradients of its stage, and for the last collective that sums them. kOfAll is 1 for an ALL_REDUCE of all ranks, whose input is
-    // there when the last of them has come.
+    // there when the last of them has come. kGathered is when the weights were there that an action uses, where UNSHARD gathers them.
     // Memory: bytes by class.
     // Wait: its cause.
     std::array<std::int64_t, traces::kMemoryClassCount> value{};
@@ -46,6 +46,7 @@ struct RunEvent {
     static constexpr std::size_t kOfAll = 4;
     static constexpr std::size_t kReloaded = 5;
     static constexpr std::size_t kSent = 6;
+    static constexpr std::size_t kGathered = 7;
 };
 
 struct ActionTimes {
@@ -55,11 +56,12 @@ struct ActionTimes {
     TimeNs available = -1; // of the output to another stage
     TimeNs reloaded = -1;  // of what an OFFLOAD had taken away
     TimeNs sent = -1;      // where there had been no room before
+    TimeNs gathered = -1;  // of the weights
 };
 
 inline RunEvent actionEvent(traces::Step step, const traces::Work& work, const ActionTimes& times, std::uint8_t depth = 0)
 {
-    return {RunEventKind::Action, depth, step, work, times.begin, times.end, {times.ready, times.available, 0, 0, 0, times.reloaded, times.sent}};
+    return {RunEventKind::Action, depth, step, work, times.begin, times.end, {times.ready, times.available, 0, 0, 0, times.reloaded, times.sent, times.gathered}};
 }
 
 // `work`: the send, or the action that is held.

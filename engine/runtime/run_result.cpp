@@ -68,11 +68,16 @@ std::vector<StageCosts> costsFrom(const RunFacts& facts)
 Link measuredReplicaLink(const RunFacts& facts, const std::vector<StageCosts>& costs)
 {
     const double copies = facts.plan.machine.replicas * static_cast<double>(facts.schedule.flows().size());
+    std::vector<double> gathers(costs.size(), 0); // of each stage's weights: by UNSHARD, or behind the update
+    for (const std::vector<Action>& list : facts.schedule.order)
+        for (const Action& action : list)
+            if (action.kind() == ActionKind::Unshard) ++gathers[index(action.stage())];
     double bytes = 0; // that go through all rings of a step, of every rank
-    for (const StageCosts& stage : costs) {
-        const auto own = static_cast<double>(stage.gradientBytes);
-        bytes += (dividesUpdate(facts.plan) ? 1 : 2) * own * (copies - 1);
-        if (dividesUpdate(facts.plan)) bytes += own * static_cast<double>(facts.schedule.flows().size()) * (facts.plan.machine.replicas - 1);
+    for (std::size_t s = 0; s < costs.size(); ++s) {
+        const auto own = static_cast<double>(costs[s].gradientBytes);
+        if (dividesUpdate(facts.plan) && gathers[s] == 0) gathers[s] = static_cast<double>(facts.schedule.flows().size());
+        if (!facts.schedule.inference()) bytes += (dividesUpdate(facts.plan) ? 1 : 2) * own * (copies - 1);
+        bytes += own * gathers[s] * (facts.plan.machine.replicas - 1);
     }
     const auto time = static_cast<double>(facts.totals.medianCollectives());
     return {.latency = 0, .bytesPerSecond = time > 0 ? bytes / time * 1e9 : 0};
@@ -104,7 +109,7 @@ Expected<TimeNs> simulatedStep(const RunFacts& facts, const RunResult& measured,
     if (facts.partition.size() > 1) table.tiedBytes = tiedValues(facts.plan.model) * Bytes{sizeof(float)};
     table.machine.replicas = facts.plan.machine.replicas;
     table.machine.bucketBytes = facts.plan.machine.bucketBytes;
-    if (dividesUpdate(facts.plan)) table.sharding = Sharding::Zero1;
+    table.sharding = facts.plan.pipeline.sharding;
     const bool modelled = facts.plan.run.mode == RunMode::Emulated;
     if (ways == Ways::Measured) {
         table.transfer = measured.measuredTransferNs;

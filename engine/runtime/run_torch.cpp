@@ -13,11 +13,13 @@
 #include "engine/runtime/run_messages.h"
 #include "engine/runtime/run_result.h"
 #include "engine/runtime/sample_torch.h"
+#include "engine/schedule/shard.h"
 #include "traces/analysis/merge_ranks.h"
 
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 namespace stagecraft::runtime {
@@ -34,12 +36,15 @@ std::optional<Rank> ownRank(const Plan& plan, const LocalSessionOptions& options
     return Rank{options.group->rank()};
 }
 
-bool sumsAmongReplicas(const RunnablePlan& runnable) { return runnable.plan.machine.replicas > 1 && !runnable.schedule.inference(); }
+bool hasCollectives(const RunnablePlan& runnable)
+{
+    return runnable.plan.machine.replicas > 1 && (!runnable.schedule.inference() || gathersWeights(runnable.schedule));
+}
 
-// One for each rank of each replica, and one beside it that sums gradients.
+// One for each rank of each replica, and one beside it that sums gradients and gathers weights.
 int threadsOf(const RunnablePlan& runnable)
 {
-    return runnable.plan.machine.replicas * runnable.schedule.ranks * (sumsAmongReplicas(runnable) ? 2 : 1);
+    return runnable.plan.machine.replicas * runnable.schedule.ranks * (hasCollectives(runnable) ? 2 : 1);
 }
 
 struct Whereabouts {
@@ -60,11 +65,12 @@ Replicas buildReplicas(const RunnablePlan& r, const BatchSource& batches, const 
 // Clipping goes by the whole gradient, so then every replica gets all of it.
 std::optional<ReplicaSums> sumsOf(const RunnablePlan& r, Pipeline& any)
 {
-    if (!sumsAmongReplicas(r)) return std::nullopt;
-    const bool divides = dividesUpdate(r.plan);
+    if (!hasCollectives(r)) return std::nullopt;
+    const bool divides = dividesUpdate(r.plan) && !r.schedule.inference();
+    const Bytes ofBucket = reducesGradients(r.schedule) ? std::numeric_limits<Bytes>::max() : std::max<Bytes>(r.plan.machine.bucketBytes, 1);
     std::vector<std::vector<GradientBucket>> buckets;
     for (int s = 0; s < r.schedule.stages(); ++s)
-        buckets.push_back(gradientBuckets(any.stage({r.schedule.flows().front(), Stage{s}}).parameterSizes(), std::max<Bytes>(r.plan.machine.bucketBytes, 1)));
+        buckets.push_back(gradientBuckets(any.stage({r.schedule.flows().front(), Stage{s}}).parameterSizes(), ofBucket));
     return ReplicaSums({.schedule = r.schedule,
                         .replicas = r.plan.machine.replicas,
                         .update = divides ? ReplicaSums::Update::Divided : ReplicaSums::Update::Whole,
@@ -249,7 +255,7 @@ void Run::trainSteps()
     if (!own || *own == Rank{0}) keeper.prepare(Step{r.firstStep()}, preparation);
     if (control_.ending()) return;
     const TextTokens* text = r.data && !own ? r.data->text() : nullptr; // a sample goes through all stages
-    if (text) text_ = TextLearned{.entropy = text->entropy(), .before = sampleText(*replicas.front(), r.plan, *text), .after = {}};
+    if (text) text_ = TextLearned{.entropy = text->entropy(), .before = sampleText(replicas, r.plan, *text), .after = {}};
 
     enterState(SessionState::Running);
     phase_ = "running the steps";
@@ -264,7 +270,7 @@ void Run::trainSteps()
     case RunMode::Processes: runAsProcess(executions.front(), *processes_, *others); break;
     }
     if (keeper.completed() > 0) outputs_ = {outputShape(replicas)};
-    if (text) text_->after = sampleText(*replicas.front(), r.plan, *text);
+    if (text) text_->after = sampleText(replicas, r.plan, *text);
     stageActivations_ = replicas.front()->stageActivations();
     peakActivations_ = replicas.front()->peakActivations();
     check_ = checker.outcome().result;

@@ -4,9 +4,9 @@
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/plan/plan_words.h"
 #include "engine/runtime/memory_need.h"
-#include "engine/runtime/replica_part.h"
 #include "engine/schedule/lower.h"
 #include "engine/schedule/offload.h"
+#include "engine/schedule/shard.h"
 #include "engine/schedule/validate.h"
 #include "engine/transport/process_group.h"
 #include "traces/base/text.h"
@@ -38,6 +38,9 @@ constexpr bool executes(ActionKind kind)
     case ActionKind::Recompute:
     case ActionKind::Offload:
     case ActionKind::Reload:
+    case ActionKind::Unshard:
+    case ActionKind::Reshard:
+    case ActionKind::ReduceGrad:
     case ActionKind::Optimizer: return true;
     default: return traces::isTransfer(kind); // which it makes by itself
     }
@@ -298,9 +301,6 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMem
     if (const auto slices = checkSlices(plan, schedule.value()); !slices.ok()) return slices.error();
     if (const auto clipping = checkClipping(plan.run, schedule.value()); !clipping.ok()) return clipping.error();
     if (const auto checkpoints = checkCheckpoints(plan.run, schedule.value()); !checkpoints.ok()) return checkpoints.error();
-    if (dividesUpdate(plan) && !(plan.run.checkpoint.empty() && plan.run.resume.empty()))
-        return Error{"pipeline.sharding: with \"zero1\" each replica has a part of the optimizer's state alone, and a checkpoint holds all of "
-                     "it: take sharding \"none\", or leave run.checkpoint and run.resume out"};
     if (plan.machine.replicas > 1 && schedule.value().asynchronous())
         return Error{fmt::format("machine.replicas: schedule {} updates its weights while micro-batches are in flight, and live replicas sum their "
                                  "gradients once a step: take 1 replica, a schedule with an update at the end of a step, or simulate this one",
@@ -308,7 +308,9 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMem
     const Expected<Partition> partition = partitionOf(plan);
     if (!partition.ok()) return partition.error();
     RunnablePlan runnable{plan, withoutCommunication(schedule.value()), partition.value(), costs.value(), data.value(), {}};
-    runnable.notes = {judgeMemory(memoryNeed(plan, runnable.schedule, runnable.costs), memory).value(), leftOutOf(plan.machine), handoffLeftOut(plan.run)};
+    if (plan.machine.replicas > 1 && gathersWeights(runnable.schedule)) // a list that divides weights divides all, whoever wrote it
+        runnable.plan.pipeline.sharding = runnable.costs.sharding = Sharding::Zero3;
+    runnable.notes = {judgeMemory(memoryNeed(runnable.plan, runnable.schedule, runnable.costs), memory).value(), leftOutOf(plan.machine), handoffLeftOut(plan.run)};
     std::erase(runnable.notes, "");
     if (const auto resumed = resume(runnable); !resumed.ok()) return resumed.error();
     if (!plan.run.checkpoint.empty())

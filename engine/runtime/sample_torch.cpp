@@ -3,6 +3,7 @@
 
 #include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/layer_torch.h"
+#include "engine/runtime/whole_state_torch.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
@@ -27,19 +28,25 @@ constexpr std::uint64_t kPlace = (std::uint64_t{1} << 40) + 2; // of its stream,
 
 } // namespace
 
-std::string sampleText(Pipeline& pipeline, const engine::Plan& plan, const engine::TextTokens& text)
+std::string sampleText(const Replicas& replicas, const engine::Plan& plan, const engine::TextTokens& text)
 {
     const AllocationScope nobody({});
     const at::NoGradGuard noGrad;
     at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(mixedSeed(plan.run.seed, kPlace));
     const auto known = static_cast<std::int64_t>(text.vocabulary.size());
     const auto window = static_cast<std::size_t>(engine::inputShape(plan.model, 1).back());
+    Pipeline& pipeline = *replicas.front();
+    std::vector<Place> stages;
+    std::vector<std::vector<Tensor>> weights;
+    for (int s = 0; s < pipeline.schedule().stages(); ++s) {
+        stages.push_back({pipeline.schedule().flows().front(), traces::Stage{s}});
+        weights.push_back(wholeWeights(replicas, stages.back()));
+    }
     std::vector<std::int64_t> sample(text.tokens.begin(), text.tokens.begin() + static_cast<std::ptrdiff_t>(std::min({kBegin, window, text.tokens.size()})));
     while (sample.size() < kLength) {
         const std::size_t seen = std::min(window, sample.size());
         Tensor x = at::tensor(at::IntArrayRef(sample).slice(sample.size() - seen), at::kLong).unsqueeze(0);
-        for (int s = 0; s < pipeline.schedule().stages(); ++s)
-            x = pipeline.stage({pipeline.schedule().flows().front(), traces::Stage{s}}).evaluate(x);
+        for (std::size_t s = 0; s < stages.size(); ++s) x = pipeline.stage(stages[s]).evaluate(x, weights[s]);
         const Tensor next = x.select(0, 0).select(0, -1).narrow(0, 0, known) / kTemperature;
         if (!next.isfinite().all().item<bool>()) break; // the training diverged: there is nothing to draw from
         sample.push_back(at::multinomial(next.softmax(0), 1, /*replacement=*/false, generator).item<std::int64_t>());

@@ -126,7 +126,7 @@ struct ScriptedModule::Loaded {
                                       "; a model here is of float32: save it with module.float()");
                 const auto [at, isNew] = known.emplace(value.unsafeGetTensorImpl(), parameters.size());
                 if (isNew) {
-                    parameters.push_back(value.detach().clone().requires_grad_());
+                    parameters.push_back(value.detach().clone(at::MemoryFormat::Contiguous).requires_grad_());
                     names.push_back(path.empty() ? name : path + "." + name);
                 }
                 slots.push_back({owner, name, at->second});

@@ -52,17 +52,16 @@ StageModule::StageModule(const Spec& spec, MemoryLedger* ledger, const Preparati
     }
     names_ = parameterNames(spec.plan.model, layers_, spec.firstLayer);
     if (secondUse_) names_.erase(names_.begin() + static_cast<std::ptrdiff_t>(*secondUse_));
+    dividesGradients_ = dividesGradients(spec.plan);
+    if (dividesUpdate(spec.plan))
+        parts_.emplace(parameters_,
+                       OwnParts::Spec{.replica = spec.replica, .replicas = spec.plan.machine.replicas, .ledger = ledger, .secondUse = secondUse_});
+    giveUpWeights(); // until the first UNSHARD
     if (duties_.inference) return;
     const AllocationScope scope({.ledger = ledger, .memory = MemoryClass::Optimizer});
-    setOptimizer(spec);
+    optimizer_.emplace(spec.plan.run, parts_ ? parts_->values() : updated());
+    if (parts_) optimizer_->setParameters({}); // until an update: they would keep memory that is to go
     if (duties_.asynchronous()) stash_.emplace(duties_, parameters_);
-}
-
-std::vector<Tensor> StageModule::updated() const
-{
-    std::vector<Tensor> updated = parameters_;
-    if (secondUse_) updated.erase(updated.begin() + static_cast<std::ptrdiff_t>(*secondUse_));
-    return updated;
 }
 
 void StageModule::tieLayers(const Spec& spec)
@@ -86,20 +85,31 @@ void StageModule::tieLayers(const Spec& spec)
     tieHead(layers_.back(), head, first.parameters()[tiedParameter(embedding)]);
 }
 
-void StageModule::setOptimizer(const Spec& spec)
+std::vector<Tensor> StageModule::withSecondUse(std::vector<Tensor> updated) const
 {
-    if (!dividesUpdate(spec.plan)) {
-        optimizer_.emplace(spec.plan.run, updated());
-        return;
-    }
-    std::vector<Tensor> ownParts;
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-        const PartRange own = partOf(parameters_[i].numel(), spec.replica, spec.plan.machine.replicas);
-        if (i == secondUse_ || own.size() == 0) continue;
-        parts_.push_back({i, own, parameters_[i].detach().view(-1).narrow(0, own.begin, own.size())});
-        ownParts.push_back(parts_.back().values);
-    }
-    optimizer_.emplace(spec.plan.run, std::move(ownParts));
+    if (secondUse_) updated.insert(updated.begin() + static_cast<std::ptrdiff_t>(*secondUse_), updated[*tied_]);
+    return updated;
+}
+
+std::vector<Tensor> StageModule::withoutSecondUse(std::vector<Tensor> all) const
+{
+    if (secondUse_) all.erase(all.begin() + static_cast<std::ptrdiff_t>(*secondUse_));
+    return all;
+}
+
+void StageModule::takeRoomForWeights()
+{
+    if (dividesWeights()) parts_->takeRoomForWeights();
+}
+
+void StageModule::giveUpWeights()
+{
+    if (dividesWeights()) parts_->giveUpWeights();
+}
+
+void StageModule::keepOwnGradients()
+{
+    if (dividesGradients_) parts_->keepOwnGradients();
 }
 
 // A mean over all micro-batches of the step, or where the weights change within it over those of an update; of a part of a micro-batch
@@ -195,6 +205,7 @@ std::span<float> memoryOf(const Tensor& tensor) { return {tensor.mutable_data_pt
 std::vector<std::span<float>> StageModule::gradientMemory(const std::vector<std::size_t>& parameters)
 {
     const at::NoGradGuard noGrad;
+    const AllocationScope scope({.ledger = ledger_, .memory = MemoryClass::Gradients});
     std::vector<std::span<float>> memory;
     for (const std::size_t i : parameters) {
         Tensor& gradient = parameters_[i].mutable_grad();
@@ -266,11 +277,12 @@ void StageModule::recompute(int unit, traces::Step step)
     runWatched(unit, kept, step);
 }
 
-Tensor StageModule::evaluate(Tensor x)
+Tensor StageModule::evaluate(Tensor x, const std::vector<Tensor>& weights)
 {
     const at::NoGradGuard noGrad;
-    if (stash_) setParameters(layers_, parameters_);
+    setParameters(layers_, weights);
     for (const LayerModule& layer : layers_) x = layer.forward(x);
+    setParameters(layers_, parameters_);
     return x;
 }
 
@@ -377,6 +389,7 @@ void StageModule::markGradients()
 
 std::vector<Tensor> StageModule::gradients() const
 {
+    if (parts_ && parts_->keepsOwnGradients()) return parts_->gradients();
     std::vector<Tensor> gradients;
     gradients.reserve(parameters_.size());
     for (const Tensor& parameter : parameters_) gradients.push_back(parameter.grad());
@@ -385,6 +398,10 @@ std::vector<Tensor> StageModule::gradients() const
 
 void StageModule::setGradients(std::vector<Tensor> gradients)
 {
+    if (parts_ && parts_->keepsOwnGradients()) {
+        parts_->setGradients(std::move(gradients));
+        return;
+    }
     for (std::size_t i = 0; i < parameters_.size(); ++i) parameters_[i].mutable_grad() = std::move(gradients[i]);
     markGradients();
 }
@@ -392,9 +409,7 @@ void StageModule::setGradients(std::vector<Tensor> gradients)
 std::vector<Tensor> StageModule::settled() const
 {
     if (stash_) return stash_->gradients();
-    std::vector<Tensor> all;
-    for (const Tensor& parameter : updated()) all.push_back(parameter.grad());
-    return all;
+    return withoutSecondUse(gradients());
 }
 
 void StageModule::settleGradients()
@@ -402,8 +417,10 @@ void StageModule::settleGradients()
     const at::NoGradGuard noGrad;
     settled_ = true;
     if (secondUse_) {
-        parameters_[*tied_].mutable_grad().add_(parameters_[*secondUse_].grad());
-        parameters_[*secondUse_].mutable_grad() = Tensor();
+        std::vector<Tensor> gradients = this->gradients();
+        gradients[*tied_].add_(gradients[*secondUse_]);
+        gradients[*secondUse_] = Tensor();
+        setGradients(std::move(gradients));
     }
     if (lossScale_ == 1) return;
     const std::vector<Tensor> all = settled();
@@ -431,6 +448,7 @@ void StageModule::shrinkGradients(double factor)
 {
     const at::NoGradGuard noGrad;
     if (factor < 1) at::_foreach_mul_(settled(), factor);
+    keepOwnGradients();
 }
 
 void StageModule::optimize(double rate)
@@ -443,27 +461,22 @@ void StageModule::optimize(double rate)
         parameters_ = stash_->newest();
         return;
     }
-    passGradientsOfParts();
+    if (parts_) optimizer_->setParameters(parts_->valuesWithGradients());
     optimizer_->step(rate);
-    for (OwnPart& part : parts_) part.values.mutable_grad() = Tensor();
-    kept_.clear();
-    for (std::size_t i = 0; i < parameters_.size(); ++i) {
-        at::Tensor& gradient = parameters_[i].mutable_grad();
-        if (keepGradients_ && i == secondUse_) {
-            kept_.push_back(kept_[*tied_]);
-        } else if (keepGradients_) {
-            disown(gradient.storage().mutable_data());
-            kept_.push_back(std::move(gradient));
-        }
-        gradient = Tensor();
-    }
+    if (parts_) optimizer_->setParameters({});
+    dropGradients();
 }
 
-void StageModule::passGradientsOfParts()
+void StageModule::dropGradients()
 {
-    const at::NoGradGuard noGrad;
-    for (OwnPart& part : parts_)
-        part.values.mutable_grad() = parameters_[part.parameter].grad().view(-1).narrow(0, part.range.begin, part.range.size());
+    kept_.clear();
+    for (std::size_t i = 0; keepGradients_ && i < parameters_.size(); ++i) {
+        const std::size_t from = i == secondUse_ ? *tied_ : i;
+        kept_.push_back(parts_ ? parts_->gradient(from) : parameters_[from].grad());
+        disown(kept_.back().storage().mutable_data());
+    }
+    if (parts_) parts_->setGradients({});
+    for (Tensor& parameter : parameters_) parameter.mutable_grad() = Tensor();
 }
 
 std::vector<std::int64_t> StageModule::outputShape() const

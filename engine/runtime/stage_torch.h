@@ -28,9 +28,9 @@
 #include "engine/runtime/gradient_queue_torch.h"
 #include "engine/runtime/layer_torch.h"
 #include "engine/runtime/optimizer_torch.h"
+#include "engine/runtime/own_parts_torch.h"
 #include "engine/runtime/preparation.h"
 #include "engine/runtime/rank_work.h"
-#include "engine/runtime/replica_part.h"
 #include "engine/runtime/split_torch.h"
 #include "engine/runtime/weight_stash_torch.h"
 #include "engine/session/session_message.h"
@@ -79,8 +79,8 @@ public:
     void shrinkGradients(double factor);
     void optimize(double rate); // the learning rate; settles the gradients where that is still to do
 
-    // Beside the steps: through the newest weights, without a trace of it. No action is being executed.
-    at::Tensor evaluate(at::Tensor x);
+    // Beside the steps: through these weights, as many as the parameters, without a trace of it. No action is being executed.
+    at::Tensor evaluate(at::Tensor x, const std::vector<at::Tensor>& weights);
 
     // Where the run asks for it, or moves them: what autograd saved of a unit, or after its I what its W takes.
     [[nodiscard]] SavedTensors& saved(int unit) { return at(unit).saved; }
@@ -96,9 +96,21 @@ public:
 
     [[nodiscard]] const std::vector<at::Tensor>& parameters() const { return parameters_; }
     // What is updated, and what a checkpoint holds: all of them, but of a table that one stage uses twice one.
-    [[nodiscard]] std::vector<at::Tensor> updated() const;
+    [[nodiscard]] std::vector<at::Tensor> updated() const { return withoutSecondUse(parameters_); }
     [[nodiscard]] const std::vector<std::string>& updatedNames() const { return names_; } // in the model: "layers.3.qkv.weight"
     [[nodiscard]] StageOptimizer* optimizer() { return optimizer_ ? &*optimizer_ : nullptr; } // none where nothing is trained
+    // Where replicas divide the update, else none.
+    [[nodiscard]] const OwnParts* ownParts() const { return parts_ ? &*parts_ : nullptr; }
+    [[nodiscard]] bool dividesWeights() const { return duties_.gathers && parts_.has_value(); }
+    // UNSHARD and RESHARD, as far as they are the rank's own (own_parts_torch.h); nothing where replicas do not divide the weights.
+    void takeRoomForWeights();
+    void giveUpWeights();
+    // Once they are summed: lets go of what others update, where the plan divides gradients.
+    void keepOwnGradients();
+    // What is updated and, in its place, a second use of the table: one for each of the parameters.
+    [[nodiscard]] std::vector<at::Tensor> withSecondUse(std::vector<at::Tensor> updated) const;
+    [[nodiscard]] std::vector<at::Tensor> withoutSecondUse(std::vector<at::Tensor> all) const;
+    // One for each parameter; the own parts from keepOwnGradients() on.
     [[nodiscard]] std::vector<at::Tensor> gradients() const;
     // Of the parameters, the one that the first and the last stage share.
     [[nodiscard]] std::size_t tied() const { return *tied_; }
@@ -116,7 +128,8 @@ public:
     [[nodiscard]] std::vector<std::span<float>> gradientMemory(const std::vector<std::size_t>& parameters);
     [[nodiscard]] std::vector<std::span<float>> valueMemory(const std::vector<std::size_t>& parameters);
 
-    // Moves the gradients out; they belong to no rank's memory from then on. optimize() without it drops them.
+    // Moves the gradients out, where replicas divide the update the own parts; they belong to no rank's memory from then on. optimize()
+    // without it drops them.
     void keepGradients(bool keep) { keepGradients_ = keep; }
     std::vector<at::Tensor> takeGradients() { return std::move(kept_); }
     // The last stage's outputs of the step, by unit.
@@ -158,7 +171,7 @@ private:
     void sayFinal(int layer);
     void watchGradients(int unit, const at::Tensor& layerInput, int layer);
     void setOptimizer(const Spec& spec);
-    void passGradientsOfParts();
+    void dropGradients();
     [[nodiscard]] InFlight& at(int unit) { return inFlight_[static_cast<std::size_t>(unit)]; }
     // Of the micro-batch, where sequences come in slices.
     [[nodiscard]] std::vector<KeysAndValues>& cachesOf(int unit) { return caches_[static_cast<std::size_t>(unit / duties_.slices)]; }
@@ -182,13 +195,8 @@ private:
     std::optional<std::size_t> ofHead_; // of the two, the one that is the head's matrix
     std::vector<std::string> names_; // of what is updated
     std::optional<StageOptimizer> optimizer_;
-    // Where replicas divide the update: the own part of each parameter that the optimizer has, as a view into it.
-    struct OwnPart {
-        std::size_t parameter = 0;
-        PartRange range;
-        at::Tensor values;
-    };
-    std::vector<OwnPart> parts_;
+    std::optional<OwnParts> parts_; // where replicas divide the update
+    bool dividesGradients_ = false;
     std::function<void(int)> finalGradients_;
     int finalFrom_ = 0; // the layer from which on gradients of this step are said to be final
     std::vector<at::Tensor> inputs_;

@@ -68,7 +68,7 @@ void StepKeeper::keepCheckpoint(Step step)
     const bool due = done == run.steps || (run.checkpointEvery > 0 && done % run.checkpointEvery == 0);
     if (run.checkpoint.empty() || !due) return;
     try {
-        const auto written = saveCheckpoint(*replicas_.front(), plan_, step);
+        const auto written = saveCheckpoint(replicas_, plan_, step);
         // A run that goes on would lose what its owner thinks is safe; the older checkpoints are whole.
         if (!written.ok()) control_.fail(checkpointFailure(step, written.error()));
     } catch (...) {

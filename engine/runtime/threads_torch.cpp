@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread per rank, and where there are replicas a second one for each that sums gradients (replica_threads.h).
+// A thread per rank, and where there are replicas a second one for each that sums gradients and gathers weights (replica_threads.h).
 //
 //   rank 0   F0 F1 ....... B0 B1 Opt |          | F0 F1 ...
 //   rank 1      F0 B0 F1 B1 Opt .... | barrier  |    F0 B0 ...
@@ -167,11 +167,28 @@ private:
                     [this](const Collective& collective, std::size_t member, const CollectiveSpan& span) {
                         run_.recorder.collectiveRing(collective.members()[member].rank).push(collectiveEvent(*run_.sums, collective, member, span));
                     },
+                .whole = [this](const Collective& collective) { keepOwnGradients(collective); },
                 .leave =
                     [this, second](Rank rank) {
                         run_.control.rest(second(rank));
                         run_.control.leave();
                     }};
+    }
+
+    // The last one to sum lets go for all: until here others may have read.
+    void keepOwnGradients(const Collective& collective)
+    {
+        if (!run_.sums->isLastSum(collective) || collective.kind().result == Collective::Result::All) return;
+        for (std::size_t m = 0; m < collective.members().size(); ++m) {
+            const Collective::Member& member = collective.members()[m];
+            Pipeline& pipeline = replicas_[static_cast<std::size_t>(member.replica)].pipeline;
+            try {
+                pipeline.stage(member.place).keepOwnGradients();
+            } catch (...) {
+                run_.control.fail(describeFailure(toText(Action{collective.action(m), {}}), std::current_exception()));
+            }
+            sums_->note(member.rank, {run_.clock.now(), pipeline.ledger(run_.schedule.rankOf(member.place.flow, member.place.stage)).held()});
+        }
     }
 
     void cancel()

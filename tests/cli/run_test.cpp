@@ -23,6 +23,7 @@ namespace {
 using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using traces::test::spill;
 using traces::test::TemporaryFolder;
 
 #if STAGECRAFT_TEST_WITH_TORCH
@@ -218,9 +219,11 @@ TEST(Run, CutsSequencesOnly)
 
 TEST(Run, NamesTheSchedulesThatItTakesBesideOneThatItDoesNot)
 {
-    const Output output = stagecraft({"run", "hello", "--sharding", "zero3"});
+    const TemporaryFolder folder;
+    spill(folder.file("own.csv"), "0F0,0B0,0ALL_REDUCE\n1F0,1B0\n");
+    const Output output = stagecraft({"run", "hello", "--schedule", folder.file("own.csv")});
     EXPECT_EQ(output.exitCode, 1);
-    EXPECT_THAT(output.err, HasSubstr("the live engine cannot execute 0UNSHARD"));
+    EXPECT_THAT(output.err, HasSubstr("the live engine cannot execute 0ALL_REDUCE"));
     EXPECT_THAT(output.err, HasSubstr("ake naive, gpipe, gpipe-lifo, 1f1b, eager-1f1b, bpipe, interleaved, looped-bfs, zb-h1, zb-h2, zb-auto"));
 }
 

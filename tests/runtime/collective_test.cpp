@@ -104,7 +104,7 @@ TEST(Collective, SumsInTheOrderOfItsMembers)
 
 TEST(Collective, LeavesEveryReplicaItsPartOfTheSum)
 {
-    Collective collective({ActionKind::ReduceGrad, Stage{0}, 0}, membersOf(2, {Flow::Down, Flow::Up}), 2);
+    Collective collective({ActionKind::ReduceGrad, Stage{0}, 0, Collective::Result::OwnPart}, membersOf(2, {Flow::Down, Flow::Up}), 2);
     std::vector<Values> copies;
     for (std::uint32_t m = 0; m < 4; ++m) copies.push_back(randomValues(m, kSizes));
     const std::vector<Values> before = copies;
@@ -200,7 +200,7 @@ TEST(ReplicaThreads, SumWhileTheRanksGoOn)
                         std::vector<Values> own;
                         for (std::size_t b = 0; b < turns.size(); ++b) own.push_back({std::vector<float>(100, static_cast<float>(step + j))});
                         for (std::size_t b = 0; b < turns.size(); ++b) threads.give(turns[b], Step{step}, spansOf(own[b]));
-                        ASSERT_TRUE(threads.wait(turns, Step{step}));
+                        ASSERT_TRUE(threads.wait(turns));
                         for (const Values& values : own)
                             for (const float value : values[0]) ASSERT_EQ(value, static_cast<float>(3 * step + 3));
                     }
@@ -208,7 +208,86 @@ TEST(ReplicaThreads, SumWhileTheRanksGoOn)
     }
     EXPECT_EQ(parts, kSteps * 3 * kReplicas); // three buckets
     threads.cancel();
-    EXPECT_FALSE(threads.wait(sums.gradients(0, {Flow::Single, Stage{0}}), Step{kSteps}));
+    EXPECT_FALSE(threads.wait(sums.gradients(0, {Flow::Single, Stage{0}})));
+}
+
+Schedule gathering() { return engine::parseSchedule("0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0,0RESHARD,0REDUCE_GRAD\n").value(); }
+
+TEST(ReplicaSums, GatherWhereTheScheduleSaysSo)
+{
+    const Schedule schedule = gathering();
+    const Place place{Flow::Single, Stage{0}};
+    const ReplicaSums sums({.schedule = schedule, .replicas = 2, .update = ReplicaSums::Update::Divided, .result = ReplicaSums::Result::OwnPart,
+                            .buckets = {{{{1, 0}, 0, 80}}}});
+    EXPECT_TRUE(sums.byActions());
+    EXPECT_TRUE(sums.weights(0, place).empty()); // not behind the update as well
+    ASSERT_EQ(sums.gathers(1, place).size(), 1U);
+    EXPECT_EQ(sums.gathers(1, place)[0].collective->kind().action, ActionKind::Unshard);
+    EXPECT_FALSE(sums.isLastSum(*sums.gathers(1, place)[0].collective));
+    EXPECT_TRUE(sums.isLastSum(*sums.gradients(1, place)[0].collective));
+    EXPECT_EQ(sums.gradients(1, place)[0].collective->kind().action, ActionKind::ReduceGrad);
+}
+
+// Several times in a step: a member that gives again waits for the next one, and the other still has the last.
+TEST(ReplicaThreads, GatherAgainWithinAStep)
+{
+    const Schedule schedule = gathering();
+    const ReplicaSums sums({.schedule = schedule, .replicas = 2, .buckets = {{{{0}, 0, 80}}}});
+    std::atomic<int> whole{0};
+    ReplicaThreads threads(2, monotonicClock(),
+                           {.enter = [](Rank) { return true; }, .rest = [](Rank) {}, .done = [](const Collective&, std::size_t, const CollectiveSpan&) {},
+                            .whole = [&](const Collective&) { ++whole; }, .leave = [](Rank) {}});
+    threads.start(Rank{0});
+    threads.start(Rank{1});
+    const std::vector<Turn>& first = sums.gathers(0, {Flow::Single, Stage{0}});
+    const std::vector<Turn>& second = sums.gathers(1, {Flow::Single, Stage{0}});
+    EXPECT_FALSE(threads.done(first));
+    Values one{std::vector<float>(32, 1.0F)};
+    Values two{std::vector<float>(32, 2.0F)};
+    threads.give(first[0], Step{0}, spansOf(one));
+    EXPECT_FALSE(threads.done(second)); // has not given
+    threads.give(second[0], Step{0}, spansOf(two));
+    ASSERT_TRUE(threads.wait(first));
+    ASSERT_TRUE(threads.wait(second));
+    EXPECT_EQ(whole, 1);
+    threads.give(first[0], Step{0}, spansOf(one));
+    EXPECT_FALSE(threads.done(first));
+    EXPECT_TRUE(threads.done(second));
+    threads.give(second[0], Step{0}, spansOf(two));
+    ASSERT_TRUE(threads.wait(first));
+    EXPECT_EQ(whole, 2);
+    EXPECT_EQ(one, two);
+}
+
+TEST(EmulatedReplicas, GatherAgainWithinAStep)
+{
+    const Schedule schedule = gathering();
+    const ReplicaSums sums({.schedule = schedule, .replicas = 2, .buckets = {{{{0}, 0, 80}}}});
+    engine::MachineModel machine;
+    machine.replica = {.latency = 10, .bytesPerSecond = 0};
+    EmulatedReplicas emulated(machine, 2);
+    const auto record = [](const Collective&, std::size_t, const CollectiveSpan&) {};
+    const std::vector<Turn>& first = sums.gathers(0, {Flow::Single, Stage{0}});
+    const std::vector<Turn>& second = sums.gathers(1, {Flow::Single, Stage{0}});
+    Values one{std::vector<float>(32, 1.0F)};
+    Values two{std::vector<float>(32, 2.0F)};
+    const auto give = [&](const std::vector<Turn>& turns, traces::TimeNs at, Values& values) {
+        emulated.give(turns[0], Step{0}, at, spansOf(values));
+        emulated.settle(record);
+    };
+    give(first, 0, one);
+    EXPECT_FALSE(emulated.doneAt(first));
+    give(second, 5, two);
+    EXPECT_EQ(emulated.doneAt(first), 15);
+    give(first, 20, one);
+    EXPECT_FALSE(emulated.doneAt(first));
+    EXPECT_EQ(emulated.doneAt(second), 15); // goes on with what it has
+    give(second, 40, two);
+    EXPECT_EQ(emulated.doneAt(second), 50);
+    EXPECT_EQ(one, two);
+    int ended = 0;
+    emulated.endUntil(1'000, [&](const Collective&, traces::TimeNs) { ++ended; });
+    EXPECT_EQ(ended, 0); // no sums among them
 }
 
 TEST(ReplicaThreads, EndWhereARankNeverComes)
@@ -223,7 +302,7 @@ TEST(ReplicaThreads, EndWhereARankNeverComes)
     Values own{std::vector<float>(4, 1.0F)};
     threads.give(turns[0], Step{0}, spansOf(own));
     std::jthread ending([&] { threads.cancel(); });
-    EXPECT_FALSE(threads.wait(turns, Step{0}));
+    EXPECT_FALSE(threads.wait(turns));
 }
 
 // Two replicas, 80 bytes at a byte a nanosecond, 10 ns of latency: 2 (10 + 40). The second one gives at 30, and the first bucket is
@@ -244,13 +323,12 @@ TEST(EmulatedReplicas, TakeTheTimeOfTheirRings)
     std::size_t next = 0;
     for (int j = 0; j < 2; ++j)
         for (const Turn& turn : sums.gradients(j, {Flow::Single, Stage{0}})) {
-            EXPECT_FALSE(emulated.doneAt({turn}, Step{0}));
+            EXPECT_FALSE(emulated.doneAt({turn}));
             emulated.give(turn, Step{0}, j == 0 ? 0 : 30, spansOf(values[next++]));
             emulated.settle(record);
         }
     EXPECT_THAT(spans, ElementsAre(ElementsAre(30, 30 + 60, 1), ElementsAre(90, 90 + 100, 1)));
-    EXPECT_EQ(emulated.doneAt(sums.gradients(0, {Flow::Single, Stage{0}}), Step{0}), 190);
-    EXPECT_FALSE(emulated.doneAt(sums.gradients(0, {Flow::Single, Stage{0}}), Step{1}));
+    EXPECT_EQ(emulated.doneAt(sums.gradients(0, {Flow::Single, Stage{0}})), 190);
     for (const Values& each : values) EXPECT_THAT(each[0], testing::Each(2.0F));
 }
 

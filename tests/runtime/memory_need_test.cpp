@@ -125,6 +125,22 @@ TEST(MemoryNeed, GoesByWhatTheActionsKeep)
     EXPECT_EQ(needOf(plan).activations, (40 + 100) + 100);
 }
 
+// Two replicas: both have all gradients until they are summed, and gather the other's half of one stage at a time on each of two ranks.
+TEST(MemoryNeed, CountsOnceWhatReplicasDivide)
+{
+    constexpr double kWeights = 2 * (4 * 4 + 4) * 4;
+    Plan plan = littlePlan(CheckMode::Off);
+    plan.run.optimizer = OptimizerKind::Momentum;
+    plan.machine.replicas = 2;
+    EXPECT_EQ(needOf(plan).standing, 2 * 3 * kWeights);
+    plan.pipeline.sharding = Sharding::Zero2;
+    EXPECT_EQ(needOf(plan).standing, (2 + 2 + 1) * kWeights);
+    EXPECT_EQ(needOf(plan).gathered, 0);
+    plan.pipeline.sharding = Sharding::Zero3;
+    EXPECT_EQ(needOf(plan).standing, (1 + 2 + 1) * kWeights);
+    EXPECT_EQ(needOf(plan).gathered, kWeights);
+}
+
 TEST(MemoryNeed, IsFineOrDoubtfulOrTooMuch)
 {
     const MemoryNeed need{.standing = 100e6, .data = 50e6, .activations = 400e6, .check = 0};

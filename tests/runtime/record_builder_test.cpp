@@ -83,6 +83,27 @@ TEST_F(RecordBuilderTest, DrawsHandOffsOnTheSendersLaneAndAnEdgeToTheConsumer)
     EXPECT_THAT(edges(), testing::UnorderedElementsAre("0F0>1F0@12", "1B0>0B0@33"));
 }
 
+// Gathers come from a thread of their own, before or after what uses them.
+TEST_F(RecordBuilderTest, LeadsFromEachGatherToWhatUsesItsWeights)
+{
+    start(1, 1);
+    const Action gather = makeAction(ActionKind::Unshard, Stage{0});
+    const Action giveUp = makeAction(ActionKind::Reshard, Stage{0});
+    add(0, act(gather, {.begin = 0, .end = 5}));
+    add(0, act(forward(Stage{0}, MicroBatch{0}), {.begin = 6, .end = 10, .gathered = 5}));
+    add(0, act(forward(Stage{0}, MicroBatch{1}), {.begin = 10, .end = 14, .gathered = 5}));
+    add(0, act(giveUp, {.begin = 14, .end = 15}));
+    add(0, act(backward(Stage{0}, MicroBatch{0}), {.begin = 30, .end = 40, .gathered = 29}));
+    EXPECT_THAT(edges(), testing::ElementsAre("0UNSHARD>0F0@5", "0UNSHARD>0F1@5"));
+    add(0, act(gather, {.begin = 16, .end = 28}));
+    const std::vector<Edge>& all = trace.edgesOfLane(*trace.findLane(Rank{0}, LaneKind::Compute));
+    ASSERT_EQ(all.size(), 3U);
+    EXPECT_EQ(trace.slice(all[2].from).begin, 16);
+    EXPECT_EQ(trace.sliceName(all[2].to), "0B0");
+    // what is given up lies where the rank does it
+    EXPECT_EQ(toText(trace.lane(*trace.findLane(Rank{0}, LaneKind::Compute)).action(2)), "0RESHARD");
+}
+
 TEST_F(RecordBuilderTest, WaitsWithAnEdgeUntilItsProducerHasCome)
 {
     start(2, 1);

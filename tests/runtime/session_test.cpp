@@ -294,9 +294,9 @@ TEST(LocalSession, SaysWhyAPlanCannotRunAndWhatToDo)
 
     plan = preset("hello");
     plan.pipeline.schedule = "custom";
-    plan.pipeline.customSchedule = "0UNSHARD,0F0,0B0\n1F0,1B0\n";
+    plan.pipeline.customSchedule = "0F0,0B0,0ALL_REDUCE\n1F0,1B0\n";
     plan.pipeline.microbatches = 1;
-    EXPECT_THAT(reason(plan), testing::HasSubstr("cannot execute 0UNSHARD"));
+    EXPECT_THAT(reason(plan), testing::HasSubstr("cannot execute 0ALL_REDUCE"));
 
     plan.pipeline.customSchedule = "0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n";
     plan.pipeline.microbatches = 2;

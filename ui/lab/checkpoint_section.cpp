@@ -40,8 +40,6 @@ CheckpointSection::CheckpointSection(QWidget* parent)
 QString CheckpointSection::whyNone() const
 {
     if (plan().run.mode == engine::RunMode::Processes) return tr("In mode processes no process has the weights of all stages, which a checkpoint holds.");
-    if (plan().machine.replicas > 1 && plan().pipeline.sharding == engine::Sharding::Zero1)
-        return tr("With ZeRO-1 each replica has a part of the optimizer's state alone, and a checkpoint holds all of it.");
     return {};
 }
 
