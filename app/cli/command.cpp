@@ -2,6 +2,7 @@
 #include "app/cli/command.h"
 
 #include "traces/base/text.h"
+#include "traces/base/utf8.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -11,7 +12,7 @@ namespace stagecraft::cli {
 
 void warn(std::string_view message)
 {
-    std::fputs(("stagecraft-cli: " + traces::harmless(message) + '\n').c_str(), stderr);
+    std::fputs(("stagecraft-cli: " + traces::harmless(traces::withoutBrokenBytes(message)) + '\n').c_str(), stderr);
 }
 
 CLI::App& addVerb(CLI::App& program, const std::string& name, const std::string& description, const std::string& example)

@@ -39,7 +39,7 @@ void addJsonFlag(CLI::App& verb, bool& json);
 
 // Writes to standard output: kDone, or kFailed with a message where it cannot be written (full disk, closed pipe).
 int print(std::string_view text);
-void warn(std::string_view message); // on standard error, with the program's name and nothing that a terminal obeys
+void warn(std::string_view message); // on standard error, with the program's name, in UTF-8, and nothing that a terminal obeys
 int failed(const Error& error);   // says why on standard error; kFailed
 int wrongUse(const Error& error); // the same; kWrongUse
 

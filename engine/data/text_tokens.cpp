@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/data/text_tokens.h"
 
+#include "traces/base/utf8.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -12,24 +14,6 @@ using traces::Error;
 using traces::Expected;
 
 namespace {
-
-// Bytes of the character that begins here; 0 where it is none: a byte that begins none, too few behind it, a longer form than is needed, or
-// half of a pair of UTF-16.
-std::size_t lengthOfCharacter(std::string_view text)
-{
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const unsigned first = byte(0);
-    if (first < 0x80) return 1;
-    const std::size_t length = first >= 0xc2 && first < 0xe0 ? 2 : first >= 0xe0 && first < 0xf0 ? 3 : first >= 0xf0 && first < 0xf5 ? 4 : 0;
-    if (length == 0 || text.size() < length) return 0;
-    for (std::size_t i = 1; i < length; ++i)
-        if ((byte(i) & 0xc0) != 0x80) return 0;
-    if (first == 0xe0 && byte(1) < 0xa0) return 0;
-    if (first == 0xed && byte(1) >= 0xa0) return 0;
-    if (first == 0xf0 && byte(1) < 0x90) return 0;
-    if (first == 0xf4 && byte(1) >= 0x90) return 0;
-    return length;
-}
 
 TextTokens byBytes(std::string_view text)
 {
@@ -69,7 +53,7 @@ Expected<TextTokens> textTokens(std::string_view text, TokenUnit unit)
     std::map<std::string_view, std::int32_t> characters;
     std::vector<std::string_view> order;
     for (std::size_t at = 0; at < text.size();) {
-        const std::size_t length = lengthOfCharacter(text.substr(at));
+        const std::size_t length = traces::utf8Length(text.substr(at));
         if (length == 0)
             return Error{fmt::format("byte {} is no UTF-8; convert the text (iconv -t UTF-8), or take its bytes as tokens", at)};
         order.push_back(text.substr(at, length));

@@ -237,6 +237,7 @@ Expected<void> readModel(const Json& json, ModelSpec& model)
     if (const Json* image = object.find("image")) object.take(readImage(*image, model.image.emplace()));
     if (object.require("layers") != nullptr)
         object.array("layers", [&](const Json& layer, const std::string& path) { return readLayer(layer, path, model.layers); });
+    if (object.sound() && model.layers.empty()) object.fail("model.layers", "the list is empty; give the layers, or leave the model out to simulate alone");
     object.choice("loss", model.loss, choices(kLossWords));
     object.integer("microbatch_rows", model.microbatchRows, 1, kMostSize);
     object.boolean("tied_embeddings", model.tiedEmbeddings);

@@ -175,6 +175,7 @@ void readPartition(JsonObject& object, Plan& plan)
         return;
     }
     if (!partition->is_array()) return object.fail("partition", "must be a list [ ... ], a rule or a layout, not " + JsonObject::shown(*partition));
+    if (partition->empty()) return object.fail("partition", "the list is empty; give the layers of each stage, or leave it out for a balanced one");
     object.array("partition", [&](const Json& count, const std::string& path) -> Expected<void> {
         if (!count.is_number_integer() || count < 1 || count > kMostSize)
             return Error{fmt::format("{}: {} is not allowed; a whole number from 1 to {}", path, JsonObject::shown(count), kMostSize)};

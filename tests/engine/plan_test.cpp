@@ -3,6 +3,7 @@
 #include "engine/schedule/shard.h"
 #include "engine/simulate/simulate.h"
 #include "traces/analysis/figures.h"
+#include "traces/base/utf8.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -203,7 +204,32 @@ TEST(PlanJson, NamesKeyValueAndWhatIsAllowed)
 TEST(PlanJson, TellsLineAndColumnOfWhatIsNoJson)
 {
     EXPECT_THAT(errorOf("{\n  \"stagecraft_plan\": 1,\n  oops\n}"), HasSubstr("line 3, column 3"));
-    EXPECT_THAT(errorOf(""), HasSubstr("this is not JSON"));
+    EXPECT_THAT(errorOf("{\"name\": \"\xc3\xa9\", \xc3\xa9}"), HasSubstr("line 1, column 16: this is not JSON (invalid literal)")); // an é alone
+    EXPECT_THAT(errorOf(R"({"name": "a" "b"})"), HasSubstr("line 1, column 16: this is not JSON (unexpected string literal; expected '}')"));
+    const std::string escaped = "{\"name\": \"" + std::string(100, 'x') + "\\q\"}";
+    EXPECT_THAT(errorOf(escaped), testing::AllOf(HasSubstr("forbidden character after backslash"), testing::Not(HasSubstr("xx"))));
+}
+
+TEST(PlanJson, TellsAnEmptyFileFromOneThatIsCutOffOrOfAnotherEncoding)
+{
+    for (const char* empty : {"", " \n\t"}) EXPECT_THAT(errorOf(empty), HasSubstr("it is empty"));
+    EXPECT_THAT(errorOf("{\n  \"stagecraft_plan\": 1"), HasSubstr("it ends too early (line 2, column 22)"));
+    for (const char* cut : {"{", "{\"name\":", "{\"name\": \"x", "{\"a\": tru", "{\"a\": [1,", "{\"name\": \"caf\xc3"})
+        EXPECT_THAT(errorOf(cut), HasSubstr("it ends too early (line 1, ")) << cut;
+    EXPECT_THAT(errorOf("{\"name\":\n\"caf\xe9\"}"), HasSubstr("it is not UTF-8 (byte 13, line 2, column 5)"));
+    EXPECT_THAT(errorOf("\xff\xfe{"), HasSubstr("it is not UTF-8 (byte 0, line 1, column 1)")); // UTF-16
+    EXPECT_THAT(errorOf("{\"name\": oops, \"description\": \"caf\xe9\"}"), HasSubstr("line 1, column 10: this is not JSON")) << "what comes first";
+    for (const std::string wrong : {"{\"name\": \"caf\xe9\"}", "{\"na\xe9\": 1}", "\x80", "{\"a\": \xe9}", "{\"a\": 1} \xe9"})
+        EXPECT_EQ(traces::firstBrokenByte(errorOf(wrong)), std::string::npos) << "its bytes are not repeated";
+}
+
+// Lists that are there and hold nothing are no lists that are left out.
+TEST(PlanJson, ExpectsSomethingInItsLists)
+{
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"model":{"layers":[]},"partition":[1,1]})"), HasSubstr("model.layers: the list is empty; give the layers"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"model":{"layers":[]},"costs":{"source":"model"}})"), HasSubstr("model.layers: the list is empty"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"model":{"layers":[{"type":"linear","in":4,"out":4}]},"pipeline":{"ranks":1},"partition":[]})"),
+                HasSubstr("partition: the list is empty; give the layers of each stage"));
 }
 
 TEST(PlanJson, RefusesAKeyThatStandsTwice)

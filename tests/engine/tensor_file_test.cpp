@@ -139,7 +139,7 @@ std::vector<Hostile> hostileFiles()
         {"a blank before the header", fileOf(" {}", ""), "does not begin with {"},
         {"no JSON", fileOf("{nothing}", ""), "this is not JSON"},
         {"something behind the JSON", fileOf("{}{}", ""), "this is not JSON"},
-        {"no UTF-8", fileOf("{\"\xff\":1}", ""), "this is not JSON"},
+        {"no UTF-8", fileOf("{\"\xff\":1}", ""), "it is not UTF-8 (byte 2, line 1, column 3)"},
         {"deep nesting", fileOf("{\"w\":" + std::string(100'000, '['), ""), "nested deeper"},
         {"a name twice", fileOf(R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", four),
          "stands twice"},
