@@ -81,6 +81,7 @@ int analyze(const Options& options)
               {"ranks", trace.info.ranks},
               {"events", trace.sliceCount()},
               {"clock", std::string(clockText(trace.info.clock))},
+              {"notes", traces::caveatsOf(trace)},
               {"clocks", clocksJson(trace)},
               {"durations", durationsJson(trace, durations)}};
     if (options.waterfall) {

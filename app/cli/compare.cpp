@@ -135,8 +135,11 @@ int compare(const Options& options)
     const Expected<std::vector<traces::StepComparison>> steps = traces::compareTraces(predicted.value(), actual.value());
     if (!steps.ok()) return failed(steps.error());
 
-    sayNotes(predicted.value(), options.traces[0]);
-    sayNotes(actual.value(), options.traces[1]);
+    Json notes = Json::array();
+    for (const auto& [trace, file] : {std::pair{&predicted.value(), &options.traces[0]}, std::pair{&actual.value(), &options.traces[1]}}) {
+        sayNotes(*trace, *file);
+        for (const std::string& caveat : traces::caveatsOf(*trace)) notes.push_back(fmt::format("{}: {}", *file, caveat));
+    }
     Json json = Json::array();
     std::string text = heading("predicted", options.traces[0], predicted.value()) +
                        heading("actual", options.traces[1], actual.value());
@@ -146,7 +149,7 @@ int compare(const Options& options)
     }
     const std::vector<TwoLosses> losses = lossesOf(predicted.value(), actual.value());
     text += lossText(losses, predicted.value(), actual.value());
-    return print(options.json ? jsonText({{"steps", std::move(json)}, {"loss", lossJson(losses)}}) : text);
+    return print(options.json ? jsonText({{"steps", std::move(json)}, {"loss", lossJson(losses)}, {"notes", std::move(notes)}}) : text);
 }
 
 } // namespace

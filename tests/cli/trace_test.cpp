@@ -41,7 +41,7 @@ TEST_P(ReadableFormat, KeepsTheFigures)
     Json simulated =
         jsonOf({"simulate", "--latency", "100us", "--schedule", "interleaved", "--chunks", "2", "--trace", file, "--json"});
     const Json analysed = jsonOf({"analyze", file, "--json"});
-    EXPECT_THAT(keysOf(analysed), ElementsAre("steps", "ranks", "events", "clock", "clocks", "durations"));
+    EXPECT_THAT(keysOf(analysed), ElementsAre("steps", "ranks", "events", "clock", "notes", "clocks", "durations"));
     EXPECT_EQ(analysed["ranks"], 4);
     EXPECT_EQ(analysed["clock"], "virtual");
     ASSERT_EQ(analysed["steps"].size(), 1U);
@@ -210,9 +210,18 @@ TEST(Analyze, ReadsAJournalThatWasCutOffAndSaysSo)
     EXPECT_THAT(output.out, HasSubstr("note: "));
     const Output json = stagecraft({"analyze", part, "--json"});
     EXPECT_EQ(json.exitCode, 0);
-    EXPECT_FALSE(Json::parse(json.out, nullptr, false).is_discarded()) << json.out;
+    const Json told = Json::parse(json.out, nullptr, false);
+    ASSERT_FALSE(told.is_discarded()) << json.out;
     EXPECT_THAT(json.err, HasSubstr(part + ": "));
     EXPECT_THAT(json.err, HasSubstr("left out"));
+    ASSERT_FALSE(told["notes"].empty());
+    for (const Json& note : told["notes"]) EXPECT_THAT(json.err, HasSubstr(part + ": " + note.get<std::string>())) << "both tell the same";
+    EXPECT_EQ(jsonOf({"analyze", whole, "--json"})["notes"], Json::array());
+
+    const Output compared = stagecraft({"compare", whole, part, "--json"});
+    const Json notes = Json::parse(compared.out, nullptr, false)["notes"];
+    ASSERT_EQ(notes.size(), told["notes"].size());
+    EXPECT_EQ(notes[0], part + ": " + told["notes"][0].get<std::string>());
 }
 
 // Two steps of a run, the second broken off; seven events lost.
@@ -236,6 +245,7 @@ TEST(Analyze, MarksAStepThatBrokeOffAndSaysWhatWasLost)
     const Output output = stagecraft({"analyze", file, "--json"});
     EXPECT_EQ(output.exitCode, 0);
     EXPECT_THAT(output.err, HasSubstr("7 events lost"));
+    EXPECT_THAT(Json::parse(output.out)["notes"].dump(), HasSubstr("7 events lost"));
     const Json steps = Json::parse(output.out)["steps"];
     ASSERT_EQ(steps.size(), 2U);
     EXPECT_FALSE(steps[0].contains("incomplete"));
