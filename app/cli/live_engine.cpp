@@ -6,6 +6,7 @@
 #include "app/cli/sibling.h"
 #include "engine/runtime/capabilities.h"
 #include "engine/runtime/local_session.h"
+#include "engine/runtime/runnable.h"
 #include "engine/transport/mpi/mpi_module.h"
 #include "engine/transport/process_group.h"
 
@@ -21,6 +22,16 @@
 namespace stagecraft::cli {
 
 Expected<std::unique_ptr<engine::Session>> makeSession() { return runtime::makeLocalSession(); }
+
+bool couldBegin(const engine::Plan& plan)
+{
+    engine::Plan bare = plan;
+    bare.data = {};
+    bare.run.resume.clear();
+    std::error_code ignored;
+    if (!bare.run.checkpoint.empty()) bare.run.checkpoint = (std::filesystem::temp_directory_path(ignored) / "stagecraft-no-such-run").string();
+    return runtime::makeRunnable(bare, {}).ok();
+}
 
 Expected<void> enterLiveEngine() { return {}; }
 

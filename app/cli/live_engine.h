@@ -17,6 +17,10 @@ namespace stagecraft::cli {
 // A session in this process; an error with the remedy in a build without LibTorch.
 Expected<std::unique_ptr<engine::Session>> makeSession();
 
+// Could a run of the plan begin, whatever lies in the files that it names and however much memory there is? Where this says no, it is what
+// the plan asks for that does not go together. Without LibTorch nothing is known against it.
+bool couldBegin(const engine::Plan& plan);
+
 // Hands this process over to the program that links LibTorch, with the arguments as they were; returns only with the error
 // that kept it from that. Does nothing where LibTorch is linked already.
 Expected<void> enterLiveEngine();

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cmath>
 #include <span>
 
 namespace stagecraft::cli {
@@ -41,14 +40,15 @@ Expected<void> takeWhole(std::string_view option, const Overrides::Text& text, i
 
 } // namespace
 
-Expected<std::vector<double>> parseScales(std::string_view text, std::string_view each)
+Expected<std::vector<double>> parseFactors(std::string_view text, std::string_view each, FactorRange range)
 {
-    return traces::parseList<double>(text, [each](std::string_view cell) -> Expected<double> {
-        double scale = 0;
-        const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), scale);
-        if (code != std::errc{} || end != cell.data() + cell.size() || !std::isfinite(scale) || scale < 0)
-            return Error{fmt::format("'{}' is no factor; give one number per {}, 0 or above, such as 1,1,1.5,0.5", cell, each)};
-        return scale;
+    return traces::parseList<double>(text, [each, range](std::string_view cell) -> Expected<double> {
+        double factor = 0;
+        const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), factor);
+        const bool within = factor >= range.least && factor <= range.most; // which nan is not
+        if (code != std::errc{} || end != cell.data() + cell.size() || !within)
+            return Error{fmt::format("'{}' is no factor; give one number from {:g} to {:g} per {}, such as 1,1,1.5,1", cell, range.least, range.most, each)};
+        return factor;
     });
 }
 
@@ -73,7 +73,7 @@ void addMachineOverrides(CLI::App& verb, Overrides& given)
     option("--node-bandwidth", given.nodeBandwidth, "B/s", "Of a transfer between two nodes");
     option("--rank-scale", given.rankScale, "x,x,...", "One factor on the times per rank: unequal devices, or a slow one");
     option("--late-start", given.lateStart, "T,T,...", "When each rank begins");
-    option("--memory", given.memory, "X", "Of a rank; a simulation tells where it runs out, a live run fails there");
+    option("--memory", given.memory, "X", "Of a rank; a simulation tells where it runs out, a live run fails there. 0: no limit");
     option("--host-latency", given.hostLatency, "T", "Of a copy to the host's memory and back (OFFLOAD, RELOAD)");
     option("--host-bandwidth", given.hostBandwidth, "B/s", "Of a copy to the host's memory and back");
     option("--replicas", given.replicas, "D", "Replicas of the pipeline on other data; their gradients are summed");
@@ -86,7 +86,7 @@ void addMachineOverrides(CLI::App& verb, Overrides& given)
 Expected<void> applyMachine(engine::Plan& plan, const Overrides& given)
 {
     MachineModel& machine = plan.machine;
-    const auto factors = [](std::string_view text) { return parseScales(text, "rank"); };
+    const auto factors = [](std::string_view text) { return parseFactors(text, "rank", kScales); };
     const auto times = [](std::string_view text) { return traces::parseList<TimeNs>(text, &traces::parseDuration); };
     for (const auto& taken : {takeWhole("--ranks-per-node", given.ranksPerNode, machine.ranksPerNode, 0, engine::kMaxStages),
                               takeWhole("--replicas", given.replicas, machine.replicas, 1, 1 << 20),

@@ -10,8 +10,15 @@ namespace stagecraft::cli {
 void addMachineOverrides(CLI::App& verb, Overrides& overrides);
 Expected<void> applyMachine(engine::Plan& plan, const Overrides& given);
 
-// "1,1,1.5,0.5": a factor per stage, or per whatever `each` names.
-Expected<std::vector<double>> parseScales(std::string_view text, std::string_view each);
+// What factors may be; the same as in a plan.
+struct FactorRange {
+    double least = 0;
+    double most = 1e6;
+};
+inline constexpr FactorRange kScales;
+
+// "1,1,1.5,0.5": a factor per stage, or per whatever `each` names. One text tells what is allowed, whatever is wrong.
+Expected<std::vector<double>> parseFactors(std::string_view text, std::string_view each, FactorRange range);
 
 // Reads `text` with `parse` into `target`; leaves it alone where the option was not given.
 template <class Target, class Parse>

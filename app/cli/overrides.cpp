@@ -185,7 +185,7 @@ Expected<void> applyCosts(Plan& plan, const Overrides& given)
     };
     for (const auto& taken : {take("--overlap", given.overlap, costs.overlap, traces::parseDuration),
                               take("--optimizer", given.optimizer, costs.optimizer, traces::parseDuration),
-                              take("--stage-scale", given.stageScale, costs.stageScale, [](std::string_view text) { return parseScales(text, "stage"); }),
+                              take("--stage-scale", given.stageScale, costs.stageScale, [](std::string_view text) { return parseFactors(text, "stage", kScales); }),
                               take("--latency", given.latency, costs.latency, traces::parseDuration),
                               take("--bandwidth", given.bandwidth, costs.bandwidth, traces::parseBandwidth),
                               take("--boundary-bytes", given.boundaryBytes, costs.boundaryBytes, traces::parseSize),
@@ -284,6 +284,15 @@ Expected<void> applyPlanning(Plan& plan, const Overrides& given)
     return {};
 }
 
+// Any that a plan may have.
+Expected<std::uint64_t> parseSeed(std::string_view text)
+{
+    std::uint64_t seed = 0;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), seed);
+    if (code == std::errc{} && end == text.data() + text.size()) return seed;
+    return Error{fmt::format("--seed {} is not allowed; a whole number from 0 to {}", text, std::numeric_limits<std::uint64_t>::max())};
+}
+
 } // namespace
 
 bool namesScheduleFile(const Overrides& given)
@@ -365,10 +374,10 @@ Expected<Plan> withOverrides(Plan plan, const Overrides& given)
         if (auto done = step(plan, given); !done.ok()) return done.error();
     }
     if (given.seed) {
-        const Expected<long long> seed = parseWhole("--seed", *given.seed, 0, std::numeric_limits<long long>::max());
+        const Expected<std::uint64_t> seed = parseSeed(*given.seed);
         if (!seed.ok()) return seed.error();
-        plan.costs.seed = static_cast<std::uint64_t>(seed.value());
-        plan.run.seed = static_cast<std::uint64_t>(seed.value());
+        plan.costs.seed = seed.value();
+        plan.run.seed = seed.value();
     }
     return plan;
 }

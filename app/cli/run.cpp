@@ -127,11 +127,8 @@ Expected<engine::Plan> withRunOptions(engine::Plan plan, const Options& options)
         plan.run.handoffDepth = static_cast<int>(depth.value());
     }
     if (options.slowdown) {
-        Expected<std::vector<double>> factors = parseScales(*options.slowdown, "stage");
+        Expected<std::vector<double>> factors = parseFactors(*options.slowdown, "stage", {.least = 1, .most = engine::kMostSlowdown});
         if (!factors.ok()) return factors.error().in("--slowdown");
-        for (const double factor : factors.value())
-            if (!(factor >= 1 && factor <= engine::kMostSlowdown))
-                return Error{fmt::format("--slowdown {}: {:g} is not allowed; 1 to {:g}", *options.slowdown, factor, engine::kMostSlowdown)};
         plan.run.slowdown = std::move(factors).value();
     }
     if (options.activations) {
@@ -149,7 +146,7 @@ Expected<engine::Plan> withRunOptions(engine::Plan plan, const Options& options)
     if (options.clipNorm && !(readNumber(*options.clipNorm, plan.run.clipNorm) && plan.run.clipNorm >= 0 && plan.run.clipNorm <= 1e30))
         return Error{fmt::format("--clip-norm {} is not allowed; a number from 0 (no clipping) to 1e+30", *options.clipNorm)};
     if (options.lossScale && !(readNumber(*options.lossScale, plan.run.lossScale) && engine::isLossScale(plan.run.lossScale)))
-        return Error{fmt::format("--loss-scale {} is not allowed; a power of two, such as 1024, which changes no bit of a gradient", *options.lossScale)};
+        return Error{fmt::format("--loss-scale {} is not allowed; a power of two from 1 to 2^60, such as 1024, which changes no bit of a gradient", *options.lossScale)};
     if (options.checkpoint) plan.run.checkpoint = *options.checkpoint;
     if (options.resume) plan.run.resume = *options.resume;
     if (options.checkpointEvery) {
@@ -316,7 +313,16 @@ int report(const LiveRun& run, const Options& options)
 struct Asked {
     std::optional<engine::Plan> plan;
     int code = kDone;
+    engine::Plan opened = {}; // before the options changed it; rank 0 of a team alone has it
 };
+
+// Ends a run that does not begin: wrong use where the plan that was opened could be run and the options alone keep it from that; a
+// failure where a file or this machine has a part in it.
+int notBegun(const Asked& asked, const Error& reason)
+{
+    const bool byOptions = !(*asked.plan == asked.opened) && couldBegin(asked.opened) && !couldBegin(*asked.plan);
+    return byOptions ? wrongUse(reason) : failed(reason);
+}
 
 Asked askedPlan(const Options& options, const std::optional<Launch>& launch)
 {
@@ -336,7 +342,8 @@ Asked askedPlan(const Options& options, const std::optional<Launch>& launch)
         return {{}, wrongUse(Error{fmt::format("mpirun has started {} processes, and in mode {} one runs the whole plan: give --mode processes, or start it "
                                                "without mpirun",
                                                launch->size, engine::runModeText(plan.value().run.mode))})};
-    return {std::move(plan).value(), kDone};
+    if (auto ends = checkOrder(plan.value(), options.plan, options.overrides); !ends.ok()) return {{}, failed(ends.error())};
+    return {std::move(plan).value(), kDone, opened.value()};
 }
 
 // The same for all of a team: what rank 0 was asked for. It alone has said what was wrong with it.
@@ -386,8 +393,9 @@ int keepTeamsTrace(LiveRun& run, const engine::Plan& plan, const Options& option
     return kFailed;
 }
 
-int runAlone(const engine::Plan& plan, const Options& options)
+int runAlone(const Asked& asked, const Options& options)
 {
+    const engine::Plan& plan = *asked.plan;
     const Expected<std::unique_ptr<engine::Session>> session = makeSession();
     if (!session.ok()) return failed(session.error());
     const bool asJournal = traces::traceFormOf(options.trace) == traces::TraceForm::Journal;
@@ -396,7 +404,7 @@ int runAlone(const engine::Plan& plan, const Options& options)
                                     .progress = ::isatty(STDERR_FILENO) == 1,
                                     // a journal grows on the disk; the other forms are written from the whole trace
                                     .slices = options.trace.empty() || asJournal ? kSlicesInMemory : traces::RecentTrace::kEverything});
-    if (!run.ok()) return failed(run.error());
+    if (!run.ok()) return notBegun(asked, run.error());
 
     int saved = run.value().journalFault ? kFailed : kDone; // said when it happened
     if (!options.trace.empty() && !asJournal) {
@@ -433,8 +441,11 @@ int runPlan(const Options& options)
     const std::optional<Launch> launch = mpiLaunch();
     const bool several = launch && (launch->size > 1 || options.mode == std::string(engine::runModeText(engine::RunMode::Processes)));
     if (!several) {
+        // what can be read but once is left to the program that runs the plan
+        if (comesOnce(options.plan, options.overrides))
+            if (auto entered = enterLiveEngine(); !entered.ok()) return failed(entered.error());
         const Asked asked = askedPlan(options, launch);
-        return asked.plan ? runAlone(*asked.plan, options) : asked.code;
+        return asked.plan ? runAlone(asked, options) : asked.code;
     }
     const Expected<std::unique_ptr<Team>> team = joinTeam(*launch);
     if (!team.ok()) return failed(team.error());

@@ -126,10 +126,11 @@ int RunSpec::optimizerValues() const
     return 0;
 }
 
+// At least 1, for it is there to make gradients larger; and far from where those of 32 bits end.
 bool isLossScale(double scale)
 {
     int exponent = 0;
-    return scale >= 0x1p-120 && scale <= 0x1p120 && std::frexp(scale, &exponent) == 0.5;
+    return scale >= 1 && scale <= 0x1p60 && std::frexp(scale, &exponent) == 0.5;
 }
 
 ScheduleRequest requestOf(const PipelineSpec& pipeline)

@@ -120,9 +120,12 @@ Expected<void> readCosts(const Json& json, CostSpec& costs)
 
 void readLossScale(JsonObject& object, RunSpec& run)
 {
-    object.number("loss_scale", run.lossScale, 0x1p-120, 0x1p120);
-    if (!isLossScale(run.lossScale))
-        object.fail("run.loss_scale", fmt::format("{:g} is not allowed; a power of two, which changes no bit of a gradient", run.lossScale));
+    const Json* scale = object.find("loss_scale");
+    if (scale == nullptr) return;
+    if (!scale->is_number() || !isLossScale(scale->get<double>()))
+        return object.fail("run.loss_scale", fmt::format("{} is not allowed; a power of two from 1 to 2^60, which changes no bit of a gradient",
+                                                         JsonObject::shown(*scale)));
+    run.lossScale = scale->get<double>();
 }
 
 Expected<void> readRun(const Json& json, RunSpec& run)
@@ -175,7 +178,6 @@ void readPartition(JsonObject& object, Plan& plan)
         return;
     }
     if (!partition->is_array()) return object.fail("partition", "must be a list [ ... ], a rule or a layout, not " + JsonObject::shown(*partition));
-    if (partition->empty()) return object.fail("partition", "the list is empty; give the layers of each stage, or leave it out for a balanced one");
     object.array("partition", [&](const Json& count, const std::string& path) -> Expected<void> {
         if (!count.is_number_integer() || count < 1 || count > kMostSize)
             return Error{fmt::format("{}: {} is not allowed; a whole number from 1 to {}", path, JsonObject::shown(count), kMostSize)};

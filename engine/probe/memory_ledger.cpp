@@ -45,8 +45,8 @@ std::string MemoryLedger::refusal(Bytes bytes) const
         total += now[c];
         parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", traces::memoryClassText(static_cast<MemoryClass>(c)), traces::formatSize(now[c]));
     }
-    return fmt::format("the rank has {} of memory and holds {} ({}); {} more do not fit", traces::formatSize(cap_), traces::formatSize(total),
-                       parts, traces::formatSize(bytes));
+    const std::string holds = parts.empty() ? std::string("nothing yet") : fmt::format("{} ({})", traces::formatSize(total), parts);
+    return fmt::format("the rank has {} of memory and holds {}; {} more do not fit", traces::formatSize(cap_), holds, traces::formatSize(bytes));
 }
 
 void MemoryLedger::remove(MemoryClass memory, Bytes bytes) noexcept

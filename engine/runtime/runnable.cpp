@@ -4,6 +4,7 @@
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/plan/plan_words.h"
 #include "engine/runtime/memory_need.h"
+#include "engine/schedule/circle_text.h"
 #include "engine/schedule/lower.h"
 #include "engine/schedule/offload.h"
 #include "engine/schedule/shard.h"
@@ -290,10 +291,7 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMem
     if (const auto actions = checkActions(plan, schedule.value()); !actions.ok()) return actions.error();
     const ValidationReport report = validate(schedule.value());
     if (!report.errors.empty()) return Error{"the schedule is not legal: " + report.errors.front().message};
-    if (!report.deadlock.empty())
-        return Error{fmt::format("the schedule cannot be executed: rank {} waits in {} for {}, and that waits for it",
-                                 report.deadlock.front().rank.value, report.deadlock.front().action,
-                                 report.deadlock.front().waitsFor)};
+    if (!report.deadlock.empty()) return deadlockError(report.deadlock);
     if (plan.run.mode == RunMode::Processes && hasOffload(schedule.value()) && schedule.value().offloadTo == OffloadTo::Partner)
         return Error{fmt::format("schedule {}: it keeps activations in a partner's memory, which mode processes does not reach; take mode threads or "
                                  "emulated, or offload to the host",

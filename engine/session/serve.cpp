@@ -170,7 +170,9 @@ private:
         }
         switch (command.value().kind) {
         case CommandKind::Start:
-            if (const auto started = session_.start(command.value().plan); !started.ok()) {
+            if (const auto started = session_.start(command.value().plan); started.ok()) {
+                stages_ = command.value().plan.stages();
+            } else {
                 complain(started.error().message);
                 sayThatNoRunBegins();
             }
@@ -178,9 +180,17 @@ private:
         case CommandKind::Pause: session_.pause(); break;
         case CommandKind::Resume: session_.resume(); break;
         case CommandKind::Stop: session_.stop(); break;
-        case CommandKind::Trouble: session_.trouble(command.value().trouble); break;
+        case CommandKind::Trouble: trouble(command.value().trouble); break;
         case CommandKind::Quit: end_ = End::Asked; break;
         }
+    }
+
+    // Without a run there is no stage to be in trouble, which whoever sends it as the run ends cannot know.
+    void trouble(const StageTrouble& trouble)
+    {
+        if (going() && trouble.stage >= stages_)
+            return complain("trouble: there is no stage " + std::to_string(trouble.stage) + "; the run's plan has stages 0 to " + std::to_string(stages_ - 1));
+        session_.trouble(trouble);
     }
 
     void say(const SessionMessage& message)
@@ -250,6 +260,7 @@ private:
     int output_;
     int signals_;
     std::chrono::milliseconds patience_;
+    int stages_ = 0; // of the plan that runs
     End end_ = End::None; // before journal_: its magic bytes are written on construction
     std::string pending_;
     traces::JournalWriter journal_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/simulate/simulate.h"
 
+#include "engine/schedule/circle_text.h"
 #include "engine/schedule/lower.h"
 #include "engine/simulate/machine.h"
 #include "engine/simulate/simulated_trace.h"
@@ -19,11 +20,7 @@ Error cannotExecute(const Schedule& schedule, SendMode send)
 {
     const ValidationReport report = validate(schedule, {.send = send});
     if (!report.errors.empty()) return Error{fmt::format("schedule {}: {}", schedule.name, report.errors.front().message)};
-    std::string text = fmt::format("schedule {}: deadlock, ranks wait for each other:", schedule.name);
-    for (const WaitingRank& w : report.deadlock)
-        text += fmt::format(" rank {} at position {} ({}) waits for {};", w.rank.value, w.position, w.action, w.waitsFor);
-    text.pop_back();
-    return Error{text};
+    return Error{fmt::format("schedule {}: deadlock, ranks wait for each other: {}", schedule.name, circleText(report.deadlock))};
 }
 
 // What the cost table can tell the time of; another action would pass as if it took none.

@@ -28,6 +28,8 @@ using traces::test::TemporaryFolder;
 
 #if STAGECRAFT_TEST_WITH_TORCH
 
+std::string slurpPlan(const std::string& preset) { return traces::test::slurp(std::string(STAGECRAFT_SOURCE_DIR) + "/resources/plans/" + preset + ".plan.json"); }
+
 // The most that a rank of `hello` (1024→2048 | 2048→1024, 4 micro-batches of 8 rows) holds, in its backwards.
 long long peakOfHello(int rank)
 {
@@ -214,7 +216,70 @@ TEST(Run, WritesItsTraceInEveryFormat)
 
 TEST(Run, CutsSequencesOnly)
 {
-    expectRefusal({"run", "hello", "--schedule", "seq1f1b", "--slices", "2"}, 1, "the model has no sequences");
+    expectRefusal({"run", "hello", "--schedule", "seq1f1b", "--slices", "2"}, 2, "the model has no sequences");
+}
+
+// Options that make a plan one that cannot run are wrong use; what lies in files, on this machine or in the plan itself is a failure.
+TEST(Run, TellsWrongUseFromWhatFails)
+{
+    const TemporaryFolder folder;
+    const std::string nowhere = folder.file("nowhere");
+    expectRefusal({"run", "hello", "--clip-norm", "0.1", "--schedule", "pipedream"}, 2, "run.clip_norm: schedule pipedream updates a stage within the step");
+    expectRefusal({"run", "hello", "--replicas", "2", "--schedule", "pipedream"}, 2, "machine.replicas: schedule pipedream updates its weights");
+    expectRefusal({"run", "hello", "--schedule", "forward-only", "--checkpoint", nowhere}, 2, "run.checkpoint: schedule forward-only trains nothing");
+    expectRefusal({"run", "hello", "--mode", "processes"}, 2, "mpirun -np 2 stagecraft-cli run PLAN --mode processes");
+
+    expectRefusal({"run", "hello", "--resume", nowhere}, 1, "does not exist");
+    Json large = Json::parse(slurpPlan("hello"));
+    large["model"]["microbatch_rows"] = 1 << 20;
+    spill(folder.file("large.plan.json"), large.dump());
+    expectRefusal({"run", folder.file("large.plan.json"), "--microbatches", "16384"}, 1, "fewer or smaller micro-batches"); // 2^47 bytes of data
+    Json plan = Json::parse(slurpPlan("hello"));
+    plan["pipeline"]["schedule"] = "pipedream";
+    plan["run"]["clip_norm"] = 0.1;
+    spill(folder.file("odd.plan.json"), plan.dump());
+    expectRefusal({"run", folder.file("odd.plan.json"), "--steps", "2"}, 1, "run.clip_norm: schedule pipedream");
+}
+
+// A pipe holds nothing for a second reader.
+TEST(Run, ReadsItsPlanAndItsScheduleFromAPipe)
+{
+    const TemporaryFolder folder;
+    spill(folder.file("hello.plan.json"), slurpPlan("hello"));
+    spill(folder.file("order.csv"), "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+    const auto lossesOf = [&](const std::string& line) {
+        const Output output = shell("cd '" + folder.file("").string() + "' && " + line);
+        EXPECT_EQ(output.exitCode, 0) << output.err;
+        const Json json = Json::parse(output.out, nullptr, false);
+        EXPECT_FALSE(json.is_discarded()) << output.out;
+        return json.is_discarded() ? Json() : json["loss"];
+    };
+    const Json plain = lossesOf("$CLI run hello --steps 1 --json");
+    EXPECT_EQ(lossesOf("cat hello.plan.json | $CLI run /dev/stdin --steps 1 --json"), plain);
+    EXPECT_EQ(lossesOf("$CLI run /dev/stdin --steps 1 --json < hello.plan.json"), plain);
+    EXPECT_EQ(lossesOf("cat order.csv | $CLI run hello --schedule /dev/stdin --steps 1 --json").size(), 1U);
+}
+
+TEST(Run, TellsTheWholeCircleOfAnOrderThatDeadlocksAndItsFile)
+{
+    const TemporaryFolder folder;
+    const std::string order = "0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n";
+    const std::string circle = "the schedule deadlocks, each waits for the next: rank 0 at position 1 (0B0) waits for 1B0 on rank 1; rank 1 at position 0 (1F1) waits "
+                               "for 0F1 on rank 0. Change the order";
+    spill(folder.file("stuck.csv"), order);
+    expectRefusal({"run", "hello", "--schedule", folder.file("stuck.csv"), "--steps", "1"}, 1, "stuck.csv: " + circle);
+    Json plan = Json::parse(slurpPlan("hello"));
+    plan["pipeline"] = {{"schedule", "custom"}, {"ranks", 2}, {"microbatches", 2}, {"custom_schedule", order}};
+    spill(folder.file("stuck.plan.json"), plan.dump());
+    expectRefusal({"run", folder.file("stuck.plan.json")}, 1, "stuck.plan.json: pipeline.custom_schedule: " + circle);
+}
+
+TEST(Run, TellsWhatARankHoldsWhereItsMemoryIsTooSmall)
+{
+    const Output output = stagecraft({"run", "hello", "--memory", "1"});
+    EXPECT_EQ(output.exitCode, 1);
+    EXPECT_THAT(output.err, HasSubstr("the rank has 1 B of memory and holds nothing yet; 8 MiB more do not fit"));
+    EXPECT_EQ(stagecraft({"run", "hello", "--memory", "0", "--steps", "1"}).exitCode, 0) << "0 is no limit";
 }
 
 TEST(Run, NamesTheSchedulesThatItTakesBesideOneThatItDoesNot)
@@ -295,7 +360,7 @@ TEST(Run, LeavesATraceThatOpensWhereItIsKilled)
 TEST(Run, LeavesMemoryFlatOverTenThousandSteps)
 {
     const TemporaryFolder folder;
-    traces::test::spill(folder.file("tiny.plan.json"), R"({"stagecraft_plan": 1, "name": "tiny",
+    spill(folder.file("tiny.plan.json"), R"({"stagecraft_plan": 1, "name": "tiny",
         "model": {"layers": [{"type": "linear", "in": 4, "out": 4}, {"type": "linear", "in": 4, "out": 4}]},
         "pipeline": {"schedule": "1f1b", "ranks": 2, "microbatches": 2},
         "run": {"mode": "emulated", "check": "off", "optimizer": "sgd"}})");
@@ -321,7 +386,7 @@ TEST(Worker, RunsPlansOnRequestAndAnswersWithAJournal)
     worker.send("{\"command\":\"quit\"}\n");
     const Output output = worker.finish();
     EXPECT_EQ(output.exitCode, 0) << output.err;
-    traces::test::spill(folder.file("answer.strace"), output.out);
+    spill(folder.file("answer.strace"), output.out);
     EXPECT_EQ(jsonOf({"analyze", folder.file("answer.strace"), "--json"})["steps"].size(), hello["run"].value("steps", 5U));
 }
 
@@ -330,10 +395,25 @@ TEST(Worker, RunsTheCommandsOfAFileToTheirEnd)
     const TemporaryFolder folder;
     Json hello = Json::parse(std::ifstream(std::string(STAGECRAFT_SOURCE_DIR) + "/resources/plans/hello.plan.json"));
     hello["run"]["steps"] = 2;
-    traces::test::spill(folder.file("commands.jsonl"), Json{{"command", "start"}, {"plan", hello}}.dump() + "\n");
+    spill(folder.file("commands.jsonl"), Json{{"command", "start"}, {"plan", hello}}.dump() + "\n");
     const Output output = shell("cd '" + folder.file("").string() + "' && $CLI worker < commands.jsonl > run.strace");
     EXPECT_EQ(output.exitCode, 0) << output.err;
     EXPECT_EQ(jsonOf({"analyze", folder.file("run.strace"), "--json"})["steps"].size(), 2U);
+}
+
+TEST(Worker, SaysThatAStageInTroubleIsNotThere)
+{
+    const TemporaryFolder folder;
+    const Json hello = Json::parse(slurpPlan("hello"));
+    spill(folder.file("commands.jsonl"), Json{{"command", "start"}, {"plan", hello}}.dump() + R"(
+{"command":"trouble","stage":1,"factor":1.5}
+{"command":"trouble","stage":7,"held":true}
+)");
+    const Output output = shell("$CLI worker < '" + folder.file("commands.jsonl").string() + "'");
+    EXPECT_EQ(output.exitCode, 0) << output.err;
+    EXPECT_THAT(output.out, HasSubstr("trouble: there is no stage 7; the run's plan has stages 0 to 1"));
+    EXPECT_THAT(output.out, testing::Not(HasSubstr("there is no stage 1")));
+    EXPECT_THAT(output.out, HasSubstr("\"message\":\"result\"")) << "it goes on";
 }
 
 TEST(Worker, EndsWithItsInput)

@@ -338,6 +338,13 @@ TEST(Simulate, RepeatsItsJitterForASeed)
     EXPECT_NE(one["makespan_ns"], jsonOf({"simulate", "--jitter", "5%", "--seed", "8", "--json"})["makespan_ns"]);
 }
 
+TEST(Simulate, TakesEverySeedThatAPlanTakes)
+{
+    const traces::test::TemporaryFolder folder;
+    traces::test::spill(folder.file("a.plan.json"), R"({"stagecraft_plan": 1, "costs": {"jitter": 0.05, "seed": 18446744073709551615}})");
+    EXPECT_EQ(jsonOf({"simulate", "--jitter", "5%", "--seed", "18446744073709551615", "--json"}), jsonOf({"simulate", folder.file("a.plan.json"), "--json"}));
+}
+
 TEST(Simulate, GivesOutTheLayersOfAModelAsAsked)
 {
     const Json said = jsonOf({"simulate", "gpt-small", "--partition", "3, 7", "--json"});

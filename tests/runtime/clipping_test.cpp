@@ -186,7 +186,7 @@ TEST(LossScale, PowersOfTwoChangeNoBit)
         Plan plan = littlePlan(schedule, 2, 1, RunMode::Emulated);
         plan.run.clipNorm = schedule == std::string("1f1b") ? 0.1 : 0;
         const std::vector<double> plain = resultOf(plan).loss;
-        for (const double scale : {65536.0, 1.0 / 1024}) {
+        for (const double scale : {65536.0, 0x1p30}) {
             plan.run.lossScale = scale;
             const RunResult result = resultOf(plan);
             EXPECT_EQ(result.loss, plain) << schedule << " " << scale;

@@ -167,7 +167,7 @@ Expected<double> parseLossScale(std::string_view text)
     const std::optional<Number> number = leadingNumber(power ? text.substr(2) : text);
     const double scale = !number ? 0 : power ? std::exp2(number->value) : number->value;
     if (!number || !number->rest.empty() || !engine::isLossScale(scale))
-        return Error{fmt::format("\"{}\" is not allowed; write a power of two, such as 65536 or 2^16, from 2^-120 to 2^120", text)};
+        return Error{fmt::format("\"{}\" is not allowed; write a power of two, such as 65536 or 2^16, from 1 to 2^60", text)};
     return scale;
 }
 
