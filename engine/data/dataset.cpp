@@ -10,9 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace stagecraft::engine {
 
@@ -21,18 +19,6 @@ using traces::counted;
 namespace {
 
 constexpr std::size_t kMostBytesOfData = std::size_t{1} << 30;
-
-std::int64_t productOf(const std::vector<std::int64_t>& shape)
-{
-    return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, [](std::int64_t product, std::int64_t extent) { return product * extent; });
-}
-
-// {784}, {28, 28} or {1, 28, 28}: what one row of the model's input or output is.
-std::vector<std::int64_t> rowOf(std::vector<std::int64_t> shape)
-{
-    shape.erase(shape.begin());
-    return shape;
-}
 
 std::string shapeText(const std::vector<std::int64_t>& shape) { return shape.empty() ? "one number" : fmt::format("{}", fmt::join(shape, "x")); }
 
@@ -77,45 +63,6 @@ Expected<Dataset> openText(const DataSpec& spec)
     return Dataset(std::move(tokens).value());
 }
 
-Expected<void> checkText(const TextTokens& text, const TokenInput& input)
-{
-    if (static_cast<std::size_t>(input.vocabulary) < text.vocabulary.size())
-        return Error{fmt::format("data: the text has {} different tokens, and the model an embedding for {}; set vocabulary to {} or more, in the "
-                                 "embedding and in the head",
-                                 text.vocabulary.size(), input.vocabulary, text.vocabulary.size())};
-    if (text.tokens.size() <= static_cast<std::size_t>(input.sequence))
-        return Error{fmt::format("data: the text has {}, and a sequence takes {} and the one behind; take a longer text or a shorter sequence",
-                                 counted(text.tokens.size(), "token"), input.sequence)};
-    return {};
-}
-
-Expected<void> checkClasses(const Array& classes, std::string_view what, std::int64_t count)
-{
-    if (!classes.whole()) return Error{fmt::format("data: the {} are numbers with a point, and each has to be a whole one; save array.astype('int64')", what)};
-    for (std::size_t i = 0; i < static_cast<std::size_t>(classes.rows() * classes.rowSize()); ++i)
-        if (const double value = valueAt(classes, i); value < 0 || value >= static_cast<double>(count))
-            return Error{fmt::format("data: one of the {} (row {}) is {:.0f}, and the model knows 0 to {}", what,
-                                     i / static_cast<std::size_t>(classes.rowSize()), value, count - 1)};
-    return {};
-}
-
-Expected<void> checkSamples(const Samples& samples, const ModelSpec& model)
-{
-    const std::vector<std::int64_t> in = rowOf(inputShape(model, 1));
-    if (samples.inputs.rowSize() != productOf(in))
-        return Error{fmt::format("data: an input has {} ({}), and the model takes {} ({})", counted(samples.inputs.rowSize(), "value"),
-                                 shapeText(rowOf(samples.inputs.shape)), productOf(in), shapeText(in))};
-    if (const std::optional<TokenInput> input = tokenInput(model))
-        if (Expected<void> tokens = checkClasses(samples.inputs, "inputs", input->vocabulary); !tokens.ok()) return tokens;
-    const bool classes = model.loss == Loss::CrossEntropy;
-    const std::vector<std::int64_t> out = rowOf(targetShape(model, 1));
-    const std::int64_t known = outputShape(model, 1).back();
-    if (samples.targets.rowSize() != productOf(out))
-        return Error{fmt::format("data: a target has {} ({}), and the loss compares {} ({})", counted(samples.targets.rowSize(), "value"),
-                                 shapeText(rowOf(samples.targets.shape)), productOf(out), shapeText(out))};
-    return classes ? checkClasses(samples.targets, "targets", known) : Expected<void>{};
-}
-
 constexpr std::uint64_t kRowStream = 0x726f77; // apart from what else is drawn from the seed
 
 } // namespace
@@ -133,12 +80,6 @@ Expected<Dataset> openDataset(const DataSpec& spec)
     Samples samples{.inputs = std::move(inputs).value(), .targets = std::move(targets).value()};
     normalise(samples);
     return Dataset(std::move(samples));
-}
-
-Expected<void> checkFit(const Dataset& data, const ModelSpec& model)
-{
-    if (data.text() != nullptr) return checkText(*data.text(), *tokenInput(model));
-    return checkSamples(*data.samples(), model);
 }
 
 Expected<void> checkData(const DataSpec& spec, const ModelSpec& model)

@@ -2,6 +2,7 @@
 #include "engine/runtime/runnable.h"
 
 #include "engine/checkpoint/checkpoint_folder.h"
+#include "engine/data/data_fit.h"
 #include "engine/plan/plan_words.h"
 #include "engine/runtime/memory_need.h"
 #include "engine/schedule/circle_text.h"
@@ -236,7 +237,7 @@ Expected<std::shared_ptr<const Dataset>> dataOf(const Plan& plan)
     if (plan.data.source == DataSource::Synthetic) return std::shared_ptr<const Dataset>();
     Expected<Dataset> data = openDataset(plan.data);
     if (!data.ok()) return data.error();
-    if (const auto fits = checkFit(data.value(), plan.model); !fits.ok()) return fits.error();
+    if (const auto fits = checkFit(plan.data, data.value(), plan.model); !fits.ok()) return fits.error();
     return std::shared_ptr<const Dataset>(std::make_shared<const Dataset>(std::move(data).value()));
 }
 

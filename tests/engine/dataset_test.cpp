@@ -4,7 +4,7 @@
 #include "tests/engine/array_files.h"
 #include "tests/traces/temporary_folder.h"
 
-#include "engine/data/dataset.h"
+#include "engine/data/data_fit.h"
 #include "engine/data/shuffle.h"
 #include "engine/plan/plan_json.h"
 
@@ -121,6 +121,8 @@ TEST(TextData, HasToFitTheModel)
     EXPECT_TRUE(checkFit(data, gpt(9, 11)).ok());
     EXPECT_THAT(checkFit(data, gpt(8, 4)).error().message, HasSubstr("the text has 9 different tokens, and the model an embedding for 8; set vocabulary to 9"));
     EXPECT_THAT(checkFit(data, gpt(9, 12)).error().message, HasSubstr("the text has 12 tokens, and a sequence takes 12 and the one behind"));
+    const DataSpec from{.source = DataSource::Text, .path = "my.txt", .targets = {}};
+    EXPECT_THAT(checkFit(from, data, gpt(2, 4)).error().message, testing::StartsWith("data: my.txt: the text has 9 different tokens"));
 }
 
 TEST(TextData, ComesFromAFile)
@@ -193,17 +195,18 @@ TEST(ArrayData, HasToFitTheModel)
     write(folder.file("two.npy"), npyOf<double>("<f8", "(2, 1)", {1, 2}));
     write(folder.file("none.npy"), npyOf<double>("<f8", "(0, 1)", {}));
     const auto spec = [&](const char* in, const char* out) { return DataSpec{.source = DataSource::Npy, .path = folder.file(in), .targets = folder.file(out)}; };
-    const Dataset data = openDataset(spec("in.npy", "out.npy")).value();
+    const DataSpec from = spec("in.npy", "out.npy");
+    const Dataset data = openDataset(from).value();
     ModelSpec model;
     model.layers = {Linear{2, 1}};
-    EXPECT_TRUE(checkFit(data, model).ok());
+    EXPECT_TRUE(checkFit(from, data, model).ok());
     std::vector<float> row(2);
     data.writeInputs(1, std::span(row));
     EXPECT_THAT(row, ElementsAre(3, 4)); // floats stay as they are
     model.layers = {Linear{3, 1}};
-    EXPECT_THAT(checkFit(data, model).error().message, HasSubstr("an input has 2 values (2), and the model takes 3 (3)"));
+    EXPECT_THAT(checkFit(from, data, model).error().message, testing::AllOf(HasSubstr("in.npy: a row has 2 values (2), and the model takes 3 (3); give rows of that shape"), HasSubstr("first layer")));
     model.layers = {Linear{2, 4}};
-    EXPECT_THAT(checkFit(data, model).error().message, HasSubstr("a target has 1 value (1), and the loss compares 4 (4)"));
+    EXPECT_THAT(checkFit(from, data, model).error().message, testing::AllOf(HasSubstr("out.npy: a target has 1 value (1), and the loss compares 4 (4); give targets of that shape"), HasSubstr("last layer")));
     EXPECT_THAT(openDataset(spec("in.npy", "two.npy")).error().message, HasSubstr("has 3 rows"));
     EXPECT_THAT(openDataset(spec("none.npy", "two.npy")).error().message, HasSubstr("no values"));
     EXPECT_THAT(openDataset(spec("in.npy", "no.npy")).error().message, HasSubstr("no.npy"));
@@ -215,11 +218,38 @@ TEST(ArrayData, MayBeTokens)
     const TemporaryFolder folder;
     write(folder.file("in.npy"), npyOf<std::int64_t>("<i8", "(2, 3)", {0, 1, 2, 2, 1, 0}));
     write(folder.file("out.npy"), npyOf<std::int64_t>("<i8", "(2, 3)", {1, 2, 0, 1, 0, 3}));
-    const Dataset data = openDataset({.source = DataSource::Npy, .path = folder.file("in.npy"), .targets = folder.file("out.npy")}).value();
-    EXPECT_TRUE(checkFit(data, gpt(4, 3)).ok());
-    EXPECT_THAT(checkFit(data, gpt(3, 3)).error().message, HasSubstr("one of the targets (row 1) is 3, and the model knows 0 to 2"));
-    EXPECT_THAT(checkFit(data, gpt(2, 3)).error().message, HasSubstr("one of the inputs (row 0) is 2"));
-    EXPECT_THAT(checkFit(data, gpt(4, 2)).error().message, HasSubstr("an input has 3 values"));
+    const DataSpec from{.source = DataSource::Npy, .path = folder.file("in.npy"), .targets = folder.file("out.npy")};
+    const Dataset data = openDataset(from).value();
+    EXPECT_TRUE(checkFit(from, data, gpt(4, 3)).ok());
+    EXPECT_THAT(checkFit(from, data, gpt(3, 3)).error().message, HasSubstr("out.npy: row 1 (the first is 0) has the class 3, and the model knows 0 to 2; correct the file, or give the last layer as many outputs as "
+                          "there are classes, at least 4"));
+    EXPECT_THAT(checkFit(from, data, gpt(2, 3)).error().message, HasSubstr("in.npy: row 0 (the first is 0) has the token 2, and the model knows 0 to 1; correct the file, or set vocabulary, in the embedding and in the "
+                          "head, to at least 3"));
+    EXPECT_THAT(checkFit(from, data, gpt(4, 2)).error().message, HasSubstr("in.npy: a row has 3 values"));
+}
+
+// A classifier's targets: numbers of classes, and neither one-hot rows nor floats nor numbers below 0.
+TEST(ArrayData, HasClassesForAClassifier)
+{
+    const TemporaryFolder folder;
+    write(folder.file("in.npy"), npyOf<float>("<f4", "(2, 2)", {1, 2, 3, 4}));
+    ModelSpec model;
+    model.layers = {Linear{2, 3}};
+    model.loss = Loss::CrossEntropy;
+    const auto error = [&](const std::string& name, const std::string& bytes) {
+        write(folder.file(name), bytes);
+        const DataSpec from{.source = DataSource::Npy, .path = folder.file("in.npy"), .targets = folder.file(name)};
+        const Expected<void> fit = checkFit(from, openDataset(from).value(), model);
+        return fit.ok() ? std::string("no error") : fit.error().message;
+    };
+    EXPECT_EQ(error("classes.npy", npyOf<std::int64_t>("<i8", "(2,)", {2, 0})), "no error");
+    EXPECT_THAT(error("onehot.npy", npyOf<std::int64_t>("<i8", "(2, 3)", {0, 0, 1, 1, 0, 0})),
+                HasSubstr("onehot.npy: a target has 3 values (3), and the loss compares 1 (one number); it seems to hold a value for every class: save the "
+                          "number of the one, array.argmax(-1)"));
+    EXPECT_THAT(error("wide.npy", npyOf<std::int64_t>("<i8", "(2, 2)", {0, 0, 1, 1})), HasSubstr("wide.npy: a target has 2 values (2)"));
+    EXPECT_THAT(error("floats.npy", npyOf<float>("<f4", "(2,)", {0, 1})), HasSubstr("floats.npy: it holds numbers with a point, and a class is a whole one"));
+    EXPECT_THAT(error("below.npy", npyOf<std::int64_t>("<i8", "(2,)", {0, -1})),
+                HasSubstr("below.npy: row 1 (the first is 0) has the class -1, and the model knows 0 to 2; correct the file"));
 }
 
 TEST(DataJson, SurvivesWritingAndReadingAndNamesWhatDoesNotGo)
