@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/transport/life_line.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
 #include <random>
 #include <sstream>
+#include <utility>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -21,8 +23,9 @@ namespace stagecraft::runtime {
 
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{1000}; // for an address of rank 0, of which some may lead nowhere
+constexpr std::chrono::milliseconds kPatience{1000}; // for an address of rank 0, of which some may lead nowhere, and with a stranger
 constexpr std::size_t kWordSize = 16;
+constexpr std::size_t kGreetingSize = kWordSize + sizeof(std::int32_t); // the word, then the rank
 
 // What one end says to the other: a letter and a rank.
 constexpr char kLeaving = 'B';
@@ -137,6 +140,7 @@ LifeLine::LifeLine(const Join& join)
 LifeLine::~LifeLine()
 {
     for (const auto& [rank, peer] : peers_) ::close(peer.descriptor);
+    for (const Stranger& stranger : strangers_) ::close(stranger.descriptor);
     if (listening_ >= 0) ::close(listening_);
 }
 
@@ -156,17 +160,27 @@ int LifeLine::connections()
 void LifeLine::accept()
 {
     const int descriptor = ::accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (descriptor < 0) return;
-    const std::optional<std::string> word = receiveAll(descriptor, word_.size());
-    std::int32_t rank = 0;
-    const std::optional<std::string> number = word == word_ ? receiveAll(descriptor, sizeof rank) : std::nullopt;
-    if (!number || !sendAll(descriptor, word_.data(), word_.size())) {
-        ::close(descriptor);
-        return;
+    if (descriptor >= 0) strangers_.push_back({descriptor, {}, std::chrono::steady_clock::now() + kPatience});
+}
+
+bool LifeLine::hearStranger(Stranger& stranger)
+{
+    std::array<char, kGreetingSize> bytes{};
+    const ssize_t got = ::recv(stranger.descriptor, bytes.data(), kGreetingSize - stranger.said.size(), MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+    if (got > 0) stranger.said.append(bytes.data(), static_cast<std::size_t>(got));
+    const std::size_t known = std::min(stranger.said.size(), kWordSize);
+    const bool welcome = got > 0 && stranger.said.compare(0, known, word_, 0, known) == 0;
+    if (welcome && stranger.said.size() < kGreetingSize) return true;
+    if (!welcome || !sendAll(stranger.descriptor, word_.data(), word_.size())) {
+        ::close(stranger.descriptor);
+        return false;
     }
-    std::memcpy(&rank, number->data(), sizeof rank);
+    std::int32_t rank = 0;
+    std::memcpy(&rank, stranger.said.data() + kWordSize, sizeof rank);
     const std::lock_guard lock(mutex_);
-    peers_[rank].descriptor = descriptor;
+    peers_[rank].descriptor = stranger.descriptor;
+    return false;
 }
 
 void LifeLine::watch(std::chrono::microseconds time, const std::function<void(int rank)>& lost)
@@ -174,6 +188,7 @@ void LifeLine::watch(std::chrono::microseconds time, const std::function<void(in
     std::vector<pollfd> waiting;
     std::vector<int> ranks;
     if (listening_ >= 0) waiting.push_back({listening_, POLLIN, 0});
+    for (const Stranger& stranger : strangers_) waiting.push_back({stranger.descriptor, POLLIN, 0});
     {
         const std::lock_guard lock(mutex_);
         for (const auto& [rank, peer] : peers_) {
@@ -182,11 +197,20 @@ void LifeLine::watch(std::chrono::microseconds time, const std::function<void(in
         }
     }
     const timespec until{0, std::chrono::nanoseconds(time).count()};
-    if (::ppoll(waiting.data(), waiting.size(), &until, nullptr) <= 0) return;
-    std::size_t next = 0;
-    if (listening_ >= 0 && waiting[next++].revents != 0) accept();
+    if (::ppoll(waiting.data(), waiting.size(), &until, nullptr) < 0) return;
+    auto next = waiting.begin();
+    const bool knocks = listening_ >= 0 && (next++)->revents != 0;
+    std::vector<Stranger> still;
+    for (Stranger& stranger : std::exchange(strangers_, {})) {
+        const bool speaks = (next++)->revents != 0;
+        if (speaks && !hearStranger(stranger)) continue;
+        if (std::chrono::steady_clock::now() < stranger.until) still.push_back(std::move(stranger));
+        else ::close(stranger.descriptor);
+    }
+    strangers_ = std::move(still);
+    if (knocks) accept();
     for (const int rank : ranks)
-        if (waiting[next++].revents != 0) hear(rank, lost);
+        if ((next++)->revents != 0) hear(rank, lost);
 }
 
 void LifeLine::hear(int rank, const std::function<void(int rank)>& lost)

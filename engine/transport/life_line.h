@@ -47,7 +47,15 @@ private:
         bool leaving = false;
     };
 
+    // Has connected and not said the whole word yet: anybody of any network, for whom nobody waits.
+    struct Stranger {
+        int descriptor = -1;
+        std::string said;
+        std::chrono::steady_clock::time_point until; // then he is sent away
+    };
+
     void accept();
+    bool hearStranger(Stranger& stranger); // false: he is none any more
     void hear(int rank, const std::function<void(int rank)>& lost);
     void passOn(int lostRank);
     bool greet(int descriptor, int rank) const;
@@ -55,6 +63,7 @@ private:
     std::string word_; // by which the processes of one run know each other
     std::string invitation_;
     int listening_ = -1;
+    std::vector<Stranger> strangers_; // of the thread that watches
     std::mutex mutex_; // guards peers_
     std::map<int, Peer> peers_; // by rank
 };

@@ -9,9 +9,11 @@
 
 #include <atomic>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -254,6 +256,62 @@ TEST(LifeLine, IsOnlyForThoseWhoKnowTheWord)
     EXPECT_EQ(stranger.connections(), 0);
     EXPECT_EQ(first.connections(), 0);
     stop = true;
+}
+
+// A connection of another program, to where a life line is invited.
+class Stranger {
+public:
+    explicit Stranger(const std::string& invitation)
+    {
+        std::istringstream words(invitation);
+        std::uint16_t port = 0;
+        words >> word >> port;
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_port = htons(port);
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        EXPECT_EQ(::connect(descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    }
+    ~Stranger() { ::close(descriptor_); }
+    Stranger(const Stranger&) = delete;
+    Stranger& operator=(const Stranger&) = delete;
+    void say(std::string_view bytes) const { EXPECT_EQ(::send(descriptor_, bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size())); }
+
+    std::string word;
+
+private:
+    int descriptor_ = ::socket(AF_INET, SOCK_STREAM, 0);
+};
+
+// Each could take a second, in which no message would go anywhere and a rank that joins gives up.
+TEST(LifeLine, WaitsForNoStrangerWhoSaysNothing)
+{
+    LifeLine first{LifeLine::Listen{}};
+    std::vector<std::unique_ptr<Stranger>> strangers;
+    for (int i = 0; i < 8; ++i) strangers.push_back(std::make_unique<Stranger>(first.invitation()));
+    std::atomic<bool> stop{false};
+    std::jthread watching([&] {
+        while (!stop) first.watch(200us, [](int) {});
+    });
+    LifeLine second{LifeLine::Join{first.invitation(), 1}};
+    EXPECT_EQ(second.connections(), 1);
+    stop = true;
+}
+
+TEST(LifeLine, KnowsWhoSaysTheWordInPieces)
+{
+    LifeLine first{LifeLine::Listen{}};
+    const Stranger slow(first.invitation());
+    const auto watch = [&] {
+        for (int i = 0; i < 5; ++i) first.watch(1000us, [](int) {});
+    };
+    slow.say(slow.word.substr(0, 5));
+    watch();
+    slow.say(slow.word.substr(5));
+    watch();
+    EXPECT_EQ(first.connections(), 0);
+    slow.say(std::string("\x03\0\0\0", 4)); // rank 3
+    while (first.connections() == 0) watch();
 }
 
 TEST(ProcessGroup, AgreesOnTheFirstErrorAndSharesWhatTheFirstHas)
