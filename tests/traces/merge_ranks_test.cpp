@@ -172,6 +172,26 @@ TEST(MergeRanks, RefusesWhatIsNotOfOneRun)
     EXPECT_FALSE(isRankPart(whole));
 }
 
+TEST(MergeRanks, SaysWhatInAPartNoRankCanHaveWritten)
+{
+    const Trace whole = run();
+    const Trace one = partOf(whole, Rank{1}, 0);
+    Trace zero = partOf(whole, Rank{0}, 0);
+    const LaneId compute = *zero.findLane(Rank{0}, LaneKind::Compute);
+    const LaneId sends = *zero.findLane(Rank{0}, LaneKind::Transfer);
+    zero.addEdge({EdgeKind::Data, {sends, 0}, {compute, 3}, kOrigin}); // it waits for what it sends
+    const Expected<Trace> waiting = mergeRanks({zero, one});
+    ASSERT_FALSE(waiting.ok());
+    EXPECT_NE(waiting.error().message.find("the part of rank 0: "), std::string::npos);
+    EXPECT_NE(waiting.error().message.find("0B1 waits for 0SEND_F0"), std::string::npos) << waiting.error().message;
+
+    Trace backwards = one.slicesOnly(); // its clock would run back twice as fast as it goes
+    for (const TimeNs t : {TimeNs{0}, 2 * kOrigin}) backwards.addClockReading({.rank = Rank{1}, .host = "", .at = t, .offset = -2 * t, .error = 0});
+    const Expected<Trace> turned = mergeRanks({partOf(whole, Rank{0}, 0), backwards});
+    ASSERT_FALSE(turned.ok());
+    EXPECT_NE(turned.error().message.find("the part of rank 1: "), std::string::npos) << turned.error().message;
+}
+
 TEST(RankClocks, StayBeforeTheFirstReadingAndAfterTheLast)
 {
     const auto reading = [](TimeNs at, TimeNs offset) { return ClockReading{.rank = Rank{1}, .host = "b", .at = at, .offset = offset, .error = 10}; };

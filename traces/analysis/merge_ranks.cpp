@@ -4,6 +4,7 @@
 #include "traces/analysis/rank_clocks.h"
 #include "traces/base/text.h"
 #include "traces/base/units.h"
+#include "traces/store/bounds.h"
 
 #include <fmt/format.h>
 
@@ -53,15 +54,18 @@ public:
         std::sort(parts_.begin(), parts_.end(), [](const Part& a, const Part& b) { return a.rank < b.rank; });
     }
 
-    Trace run()
+    Expected<Trace> run()
     {
         whole_.info = parts_.front().trace->info;
         for (Part& part : parts_) {
-            findTransfers(part);
-            copyLanes(part);
+            if (const auto found = findTransfers(part); !found.ok()) return inPart(part, found.error());
+            if (const auto copied = copyLanes(part); !copied.ok()) return inPart(part, copied.error());
         }
         layTransfers();
-        giveEdges();
+        std::vector<Edge> edges;
+        for (const Part& part : parts_)
+            if (const auto taken = takeEdges(part, edges); !taken.ok()) return inPart(part, taken.error());
+        giveEdges(std::move(edges));
         copyMemory();
         joinSteps();
         joinPauses();
@@ -85,6 +89,8 @@ private:
         TimeNs at = 0;
     };
 
+    static Error inPart(const Part& part, const Error& error) { return error.in(fmt::format("the part of rank {}", part.rank.value)); }
+
     static Slice onTrace(const Part& part, Slice slice)
     {
         slice.begin = part.clock.onTrace(slice.begin);
@@ -93,19 +99,22 @@ private:
     }
 
     // Sends, and when what they sent was there.
-    void findTransfers(const Part& part)
+    Expected<void> findTransfers(const Part& part)
     {
         for (const Lane& lane : part.trace->lanes()) {
             if (lane.info().kind != LaneKind::Transfer) continue;
             for (std::size_t i = 0; i < lane.size(); ++i) {
                 const Slice slice = onTrace(part, lane.slice(i));
+                if (const auto fits = checkBounds(slice); !fits.ok()) return fits;
                 if (sends(slice.action.kind())) sent_.push_back({part.rank, slice});
                 else if (receives(slice.action.kind())) arrived_[parcelOf(slice)] = slice.end;
             }
         }
+        return {};
     }
 
-    void copyLanes(Part& part)
+    // A reading of a clock that is not one could put what ran later before what ran earlier.
+    Expected<void> copyLanes(Part& part)
     {
         for (std::size_t l = 0; l < part.trace->laneCount(); ++l) {
             const Lane& lane = part.trace->lane(LaneId{l});
@@ -114,6 +123,9 @@ private:
             part.lanes[LaneId{l}] = id;
             for (std::size_t i = 0; i < lane.size(); ++i) {
                 Slice slice = onTrace(part, lane.slice(i));
+                if (const auto fits = checkBounds(slice); !fits.ok()) return fits;
+                if (!whole_.lane(id).canAppend(slice))
+                    return Error{fmt::format("by the readings of its clock {} comes before what ran before it", toText(slice.action))};
                 if (slice.text != TextId{}) slice.text = whole_.intern(part.trace->text(slice.text));
                 const SliceRef ref = whole_.append(id, slice);
                 if (makes(slice.action.kind())) made_[parcelOf(slice)] = ref;
@@ -121,6 +133,7 @@ private:
         }
         transferLanes_[part.rank].push_back(
             whole_.addLane({.rank = part.rank, .kind = LaneKind::Transfer, .name = fmt::format("rank {} sends", part.rank.value)}));
+        return {};
     }
 
     static bool makes(ActionKind kind)
@@ -151,21 +164,28 @@ private:
         }
     }
 
-    void giveEdges()
+    Expected<void> takeEdges(const Part& part, std::vector<Edge>& edges) const
     {
-        std::vector<Edge> edges;
-        for (const Part& part : parts_)
-            for (const auto& [own, id] : part.lanes)
-                for (const Edge& edge : part.trace->edgesOfLane(own)) {
-                    const SliceRef to{id, edge.to.index};
-                    const TimeNs ready = part.clock.onTrace(edge.ready);
-                    const Slice from = part.trace->slice(edge.from);
-                    if (!receives(from.action.kind())) {
-                        edges.push_back({edge.kind, {part.lanes.at(edge.from.lane), edge.from.index}, to, ready});
-                    } else if (const auto maker = made_.find(parcelOf(from)); maker != made_.end()) {
+        for (const auto& [own, id] : part.lanes)
+            for (const Edge& edge : part.trace->edgesOfLane(own)) {
+                const SliceRef to{id, edge.to.index};
+                const TimeNs ready = part.clock.onTrace(edge.ready);
+                const Slice from = part.trace->slice(edge.from);
+                if (receives(from.action.kind())) {
+                    if (const auto maker = made_.find(parcelOf(from)); maker != made_.end())
                         edges.push_back({EdgeKind::Data, maker->second, to, std::max(ready, whole_.slice(maker->second).end)});
-                    }
+                } else if (const auto lane = part.lanes.find(edge.from.lane); lane != part.lanes.end()) {
+                    edges.push_back({edge.kind, {lane->second, edge.from.index}, to, ready});
+                } else {
+                    return Error{fmt::format("{} waits for {}, which brings nothing to this rank", part.trace->sliceName(edge.to),
+                                             part.trace->sliceName(edge.from))};
                 }
+            }
+        return {};
+    }
+
+    void giveEdges(std::vector<Edge> edges)
+    {
         std::stable_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.to < b.to; });
         for (const Edge& edge : edges) whole_.addEdge(edge);
     }

@@ -20,7 +20,7 @@ namespace stagecraft::traces {
 // Whether the trace holds one rank of a run that has more: what mergeRanks() takes.
 [[nodiscard]] bool isRankPart(const Trace& trace);
 
-// An error where the parts are none, or not of one run. A rank whose part is missing is told in a note; a step that not all parts have
+// An error where the parts are none, not of one run, or not what a rank writes. A rank whose part is missing is told in a note; a step that not all parts have
 // finished is left without its span.
 Expected<Trace> mergeRanks(const std::vector<Trace>& parts);
 
