@@ -30,6 +30,7 @@ struct InjectedFault {
         AllocationFailure, // its n-th allocation fails
         WrongGradient,     // after the backward a parameter's gradient is off
         ExceptionAfterStep, // what is done between two steps throws
+        ExceptionAtEnd,     // what puts the run together after its steps throws
         NoThread,           // the thread for the rank of `stage` cannot be started
         NoSecondThread,     // the one that does the other of a pair, or its copies
     };

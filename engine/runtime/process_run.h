@@ -6,7 +6,7 @@
 //   ProcessRun all(group, {control, recorder, trouble, clock});
 //   all.pause();                                  // rank 0
 //   all.alignClocks();                            // rank 0, while the others wait
-//   std::vector<std::string> parts = all.gather(recorder.journal());
+//   std::vector<std::string> parts = all.gather(recorder.takeJournal());
 #pragma once
 
 #include "engine/runtime/run_control.h"

@@ -44,6 +44,7 @@ private:
     void enterState(engine::SessionState state); // not over Stopping
     void say(const engine::SessionMessage& message);
     void hear(engine::SessionState state); // of the control
+    std::vector<traces::Record> closingRecords(); // the trace of all processes, where there are several, and the result
     std::optional<traces::Trace> gatherTrace(); // of all processes; nothing in one
 
     RunnablePlan runnable_;

@@ -24,6 +24,7 @@
 #include <mutex>
 #include <stop_token>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace stagecraft::runtime {
@@ -49,7 +50,7 @@ public:
     void finish();
 
     [[nodiscard]] const RunTotals& totals() const { return totals_; } // after finish()
-    [[nodiscard]] const std::string& journal() const { return journal_; } // after finish(); empty where it is not kept
+    std::string takeJournal() { return std::move(journal_); } // after finish(); empty where it is not kept
 
 private:
     void collect(const std::stop_token& stop);

@@ -177,31 +177,14 @@ void Run::execute()
     recorder_.finish();
 
     std::vector<Record> closing;
-    RunTotals totals = recorder_.totals();
-    if (const std::optional<Trace> whole = gatherTrace()) {
-        closing = recordsOf(*whole);
-        totals = RunTotals(runnable_.schedule.stages());
-        for (const Record& record : closing) totals.take(record);
+    try {
+        closing = closingRecords();
+    } catch (...) { // the records of all ranks together take memory, and the run's own are safe
+        control_.fail(describeFailure("putting the run together", std::current_exception()));
     }
     const auto add = [&](const SessionMessage& message) { closing.push_back(SessionRecord{writeMessage(message)}); };
-    const std::optional<FailureMessage> failure = control_.failure();
-    const bool speaks = !processes_ || processes_->rank() == 0;
-    if (speaks && (!failure || check_ == GradientCheck::Failed)) {
-        const Expected<RunResult> result = summarizeRun({.plan = runnable_.plan,
-                                                         .schedule = runnable_.schedule,
-                                                         .partition = runnable_.partition,
-                                                         .totals = totals,
-                                                         .outputs = outputs_,
-                                                         .check = check_,
-                                                         .maxAbsDiff = maxAbsDiff_,
-                                                         .peakFlops = peakFlops_,
-                                                         .text = text_,
-                                                         .stageActivations = stageActivations_,
-                                                         .peakActivations = peakActivations_});
-        if (result.ok()) add(ResultMessage{result.value()});
-    }
     SessionState last = SessionState::Finished;
-    if (failure) {
+    if (const std::optional<FailureMessage> failure = control_.failure()) {
         add(*failure);
         last = SessionState::Failed;
     } else if (control_.ending()) {
@@ -212,11 +195,38 @@ void Run::execute()
     state_.store(last); // after the records: who sees it can take them all
 }
 
+std::vector<Record> Run::closingRecords()
+{
+    std::vector<Record> closing;
+    std::optional<RunTotals> ofAll;
+    if (const std::optional<Trace> whole = gatherTrace()) {
+        closing = recordsOf(*whole);
+        ofAll.emplace(runnable_.schedule.stages());
+        for (const Record& record : closing) ofAll->take(record);
+    }
+    if (options_.fault && options_.fault->kind == InjectedFault::Kind::ExceptionAtEnd) throw std::runtime_error("a fault put in at the end");
+    const bool speaks = !processes_ || processes_->rank() == 0;
+    if (!speaks || (control_.failure() && check_ != GradientCheck::Failed)) return closing;
+    const Expected<RunResult> result = summarizeRun({.plan = runnable_.plan,
+                                                     .schedule = runnable_.schedule,
+                                                     .partition = runnable_.partition,
+                                                     .totals = ofAll ? *ofAll : recorder_.totals(),
+                                                     .outputs = outputs_,
+                                                     .check = check_,
+                                                     .maxAbsDiff = maxAbsDiff_,
+                                                     .peakFlops = peakFlops_,
+                                                     .text = text_,
+                                                     .stageActivations = stageActivations_,
+                                                     .peakActivations = peakActivations_});
+    if (result.ok()) closing.push_back(SessionRecord{writeMessage(ResultMessage{result.value()})});
+    return closing;
+}
+
 std::optional<Trace> Run::gatherTrace()
 {
     if (!processes_) return std::nullopt;
     std::vector<Trace> parts;
-    for (const std::string& journal : processes_->gather(recorder_.journal())) {
+    for (const std::string& journal : processes_->gather(recorder_.takeJournal())) {
         Expected<Trace> part = readJournal(journal, "the part of rank " + std::to_string(parts.size()));
         if (!part.ok()) return std::nullopt;
         parts.push_back(std::move(part).value());

@@ -243,6 +243,18 @@ TEST(Processes, DoNotStartWhereOneCannot)
     }
 }
 
+// The records of all ranks together may be more than rank 0 has memory for.
+TEST(Processes, ReportWhereTheTraceOfAllCannotBePutTogether)
+{
+    const TeamOutcome team = runTeam(inProcesses("1f1b", 2, 1), {.faults = {{0, {.kind = InjectedFault::Kind::ExceptionAtEnd}}}});
+    const Outcome& first = team.ranks[0];
+    EXPECT_EQ(first.last, SessionState::Failed);
+    ASSERT_TRUE(first.failure);
+    EXPECT_THAT(first.failure->text, testing::HasSubstr("putting the run together failed"));
+    EXPECT_EQ(first.trace.steps().size(), 3U); // its own part stays
+    EXPECT_EQ(team.ranks[1].last, SessionState::Finished);
+}
+
 TEST(Processes, FindAWrongGradientOfAnotherProcess)
 {
     const Plan plan = inProcesses("1f1b", 2, 1);
