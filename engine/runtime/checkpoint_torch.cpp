@@ -11,6 +11,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
 
+#include <algorithm>
+#include <charconv>
 #include <set>
 #include <stdexcept>
 
@@ -132,13 +134,31 @@ void restoreParts(const Checkpoint& checkpoint, StageModule& stage)
     stage.optimizer()->goOn();
 }
 
+// Whether "layers.3.qkv.weight" is for another process to judge: none of the stages here has the layer.
+bool isElsewhere(const std::string& name, const engine::Partition& partition, const Pipeline& pipeline)
+{
+    int layer = -1;
+    const std::string_view start = "layers.";
+    if (name.starts_with(start)) std::from_chars(name.data() + start.size(), name.data() + name.size(), layer);
+    if (layer < 0) return false;
+    int last = 0;
+    for (std::size_t s = 0; s < partition.size(); ++s) {
+        last += partition[s];
+        if (layer >= last) continue;
+        const std::vector<traces::Flow> flows = pipeline.schedule().flows();
+        return std::none_of(flows.begin(), flows.end(), [&](traces::Flow flow) { return pipeline.holds({flow, traces::Stage{s}}); });
+    }
+    return false;
+}
+
 } // namespace
 
-void restore(const Checkpoint& checkpoint, Pipeline& pipeline)
+void restore(const Checkpoint& checkpoint, const engine::Partition& partition, Pipeline& pipeline)
 {
     const at::NoGradGuard noGrad;
     std::set<std::string> known;
     for (const Place& place : places(pipeline.schedule())) {
+        if (!pipeline.holds(place)) continue;
         StageModule& stage = pipeline.stage(place);
         stage.takeRoomForWeights();
         restore(checkpoint, stage.updatedNames(), stage.updated(), stage.ownParts() ? nullptr : stage.optimizer());
@@ -147,10 +167,29 @@ void restore(const Checkpoint& checkpoint, Pipeline& pipeline)
         known.insert(stage.updatedNames().begin(), stage.updatedNames().end());
     }
     for (const auto& [name, entry] : checkpoint.weights.tensors())
-        if (!known.contains(name)) throwMisfit(checkpoint.weights, "its tensor " + name + " is in no layer of it");
+        if (!known.contains(name) && !isElsewhere(name, partition, pipeline)) throwMisfit(checkpoint.weights, "its tensor " + name + " is in no layer of it");
 }
 
-Expected<std::filesystem::path> saveCheckpoint(const Replicas& replicas, const engine::Plan& plan, traces::Step step)
+StageState stateOf(StageModule& stage)
+{
+    StageState all{stage.updatedNames(), stage.updated(), {}};
+    for (const StageOptimizer::State& each : stage.optimizer()->state()) all.optimizer.push_back({std::string(each.name), each.ofParameters});
+    return all;
+}
+
+namespace {
+
+StageState wholeOf(const Replicas& replicas, const Place& place)
+{
+    StageModule& stage = replicas.front()->stage(place);
+    StageState all{stage.updatedNames(), stage.withoutSecondUse(wholeWeights(replicas, place)), {}};
+    for (WholeState& each : wholeState(replicas, place)) all.optimizer.push_back({std::string(each.name), std::move(each.ofParameters)});
+    return all;
+}
+
+} // namespace
+
+Expected<std::filesystem::path> saveCheckpoint(const Replicas& replicas, const engine::Plan& plan, traces::Step step, OtherStates* others)
 {
     const AllocationScope nobody({});
     const at::NoGradGuard noGrad;
@@ -160,15 +199,13 @@ Expected<std::filesystem::path> saveCheckpoint(const Replicas& replicas, const e
     const engine::Schedule& schedule = replicas.front()->schedule();
     for (std::size_t s = 0; s < schedule.stageToRank.size(); ++s) {
         const Place place{schedule.flows().front(), traces::Stage{s}}; // a copy in the other direction has the same
-        StageModule& stage = replicas.front()->stage(place);
-        const std::vector<Tensor> updated = stage.withoutSecondUse(wholeWeights(replicas, place));
-        const std::vector<WholeState> states = wholeState(replicas, place);
-        for (std::size_t i = 0; i < updated.size(); ++i) {
-            const std::string& name = stage.updatedNames()[i];
+        const StageState stage = replicas.front()->holds(place) ? wholeOf(replicas, place) : others->state(place, schedule.rankOf(place.flow, place.stage));
+        for (std::size_t i = 0; i < stage.names.size(); ++i) {
+            const std::string& name = stage.names[i];
             if (!known.insert(name).second) continue; // a table that the last stage has as well
-            if (!updated[i].isfinite().all().item<bool>()) return Error{divergedWeight(name, plan.run.learningRate)};
-            weights.add(name, updated[i]);
-            for (const WholeState& each : states) state.add(stateName(name, each.name), each.ofParameters[i]);
+            if (!stage.weights[i].isfinite().all().item<bool>()) return Error{divergedWeight(name, plan.run.learningRate)};
+            weights.add(name, stage.weights[i]);
+            for (const StageState::OfOptimizer& each : stage.optimizer) state.add(stateName(name, each.name), each.ofParameters[i]);
         }
     }
     return engine::writeCheckpoint(plan.run.checkpoint, {.step = step.value + 1, .plan = plan, .weights = weights.data(), .optimizer = state.data()});

@@ -73,11 +73,12 @@ private:
         if (const auto all = agree("the check of the plan", runnable.ok() ? Expected<void>{} : runnable.error()); !all.ok()) return all.error();
         run_.reset();
         state_.store(SessionState::Idle);
+        const std::string start = "the start of the run at step " + std::to_string(runnable.value().firstStep()); // of the checkpoint that each has read
         const Expected<void> built = orError([&] {
             run_ = std::make_unique<Run>(std::move(runnable).value(), options_, inbox_, state_);
             return Expected<void>{};
         });
-        if (auto all = agree("the start of the run", built); !all.ok()) {
+        if (auto all = agree(start, built); !all.ok()) {
             run_.reset();
             state_.store(SessionState::Idle);
             return all.error();

@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include <cstring>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -61,12 +63,12 @@ private:
         }
         const bool last = step == run_.plan.run.steps;
         std::vector<double> loss;
-        if (step > 0) {
+        if (step > run_.firstStep) {
             loss.push_back(run_.pipeline.stepLoss());
             run_.keeper.finish(Step{step - 1}, {stepBegin_, end});
             if (!last) run_.keeper.prepare(Step{step}, Preparation(run_.control)); // the first is prepared before the run
         }
-        if (step == 0 || last) all_.alignClocks();
+        if (step == run_.firstStep || last) all_.alignClocks();
         if (!run_.control.enter(rank)) return false; // a pause here is before the step
         stepBegin_ = run_.clock.now();
         const auto kept = std::make_shared<const std::vector<double>>(std::move(loss));
@@ -96,7 +98,7 @@ private:
         const auto losses = std::make_shared<std::vector<std::vector<double>>>();
         for (const Flow flow : run_.schedule.flows()) {
             const Place place = lastPlace(run_.schedule, flow);
-            if (step == 0 || !run_.pipeline.holds(place)) continue;
+            if (step == run_.firstStep || !run_.pipeline.holds(place)) continue;
             shapes.push_back({{"flow", flow}, {"stage", place.stage.value}, {"shape", run_.pipeline.stage(place).outputShape()}});
             losses->push_back(run_.pipeline.stage(place).losses());
         }
@@ -105,14 +107,17 @@ private:
 
         const bool inference = run_.schedule.inference();
         const bool asynchronous = run_.schedule.asynchronous();
-        if (step > 0 && run_.keeper.checks(Step{step - 1}))
+        if (step > run_.firstStep && run_.keeper.checks(Step{step - 1}))
             for (const Place& place : placesOf(run_.schedule, rank)) {
                 if (asynchronous) sendChecked(run_.pipeline.weights(place));
                 else if (!inference) sendChecked(run_.pipeline.takeGradients(place));
                 else if (place == lastPlace(run_.schedule, place.flow)) sendChecked(run_.pipeline.takeOutputs(place));
             }
+        if (step > run_.firstStep && run_.keeper.keeps(Step{step - 1}))
+            for (const Place& place : placesOf(run_.schedule, rank))
+                if (place.flow == run_.schedule.flows().front()) sendState(run_.pipeline.stage(place));
         if (step == run_.plan.run.steps || !run_.keeper.checks(Step{step})) return;
-        if (step > 0 && !asynchronous)
+        if (step > run_.firstStep && !asynchronous)
             for (const Place& place : placesOf(run_.schedule, rank))
                 if (place.flow == run_.schedule.flows().front()) sendChecked(run_.pipeline.weights(place));
         if (!asynchronous) run_.pipeline.keepForCheck();
@@ -122,6 +127,20 @@ private:
     {
         TensorMail mail = packTensors(tensors);
         office().send(0, MailKind::Checked, mail.text, mail.bodies, std::move(mail.keep));
+    }
+
+    // Nothing changes them before rank 0 has them all: it sends no Go before.
+    void sendState(StageModule& stage)
+    {
+        const StageState state = stateOf(stage);
+        Json names{{"names", state.names}, {"optimizer", Json::array()}};
+        std::vector<at::Tensor> tensors = state.weights;
+        for (const StageState::OfOptimizer& each : state.optimizer) {
+            names["optimizer"].push_back(each.name);
+            tensors.insert(tensors.end(), each.ofParameters.begin(), each.ofParameters.end());
+        }
+        TensorMail mail = packTensors(tensors);
+        office().send(0, MailKind::State, names.dump() + '\n' + mail.text, mail.bodies, std::move(mail.keep));
     }
 
     const Execution& run_;
@@ -142,16 +161,49 @@ void ReportedStages::take(int, const Mail& report)
     }
 }
 
-std::vector<at::Tensor> ReportedStages::tensors(const Place&, Rank owner)
+namespace {
+
+std::vector<at::Tensor> tensorsIn(std::string_view text, const std::vector<std::string>& bodies)
+{
+    std::vector<at::Tensor> tensors = tensorsLike(text);
+    const std::vector<std::span<std::byte>> room = roomOf(tensors);
+    for (std::size_t i = 0; i < room.size(); ++i) std::memcpy(room[i].data(), bodies[i].data(), room[i].size());
+    return tensors;
+}
+
+} // namespace
+
+Mail ReportedStages::await(MailKind kind, Rank from)
 {
     PostOffice& office = all_.group().office();
     std::optional<Mail> mail;
-    office.waitUntil([&] { return (mail = office.find(MailKind::Checked, owner.value)).has_value() || all_.ending(); });
+    office.waitUntil([&] { return (mail = office.find(kind, from.value)).has_value() || all_.ending(); });
     if (!mail) throw PreparationStopped{};
-    std::vector<at::Tensor> tensors = tensorsLike(mail->text);
-    const std::vector<std::span<std::byte>> room = roomOf(tensors);
-    for (std::size_t i = 0; i < room.size(); ++i) std::memcpy(room[i].data(), mail->bodies[i].data(), room[i].size());
-    return tensors;
+    return std::move(*mail);
+}
+
+std::vector<at::Tensor> ReportedStages::tensors(const Place&, Rank owner)
+{
+    const Mail mail = await(MailKind::Checked, owner);
+    return tensorsIn(mail.text, mail.bodies);
+}
+
+StageState ReportedStages::state(const Place&, Rank owner)
+{
+    const Mail mail = await(MailKind::State, owner);
+    const std::size_t end = mail.text.find('\n');
+    const Json names = Json::parse(mail.text.substr(0, end));
+    std::vector<at::Tensor> tensors = tensorsIn(std::string_view(mail.text).substr(end + 1), mail.bodies);
+    StageState state{names.at("names").get<std::vector<std::string>>(), {}, {}};
+    auto next = std::make_move_iterator(tensors.begin());
+    const auto take = [&] {
+        const auto first = next;
+        next += static_cast<std::ptrdiff_t>(state.names.size());
+        return std::vector<at::Tensor>(first, next);
+    };
+    state.weights = take();
+    for (const Json& name : names.at("optimizer")) state.optimizer.push_back({name.get<std::string>(), take()});
+    return state;
 }
 
 void runAsProcess(const Execution& run, ProcessRun& all, ReportedStages& others)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // This process' rank of a run in several ones. Rank 0 also does what belongs to the whole step: between two of them the others tell it
-// how they fared, their losses, and of a step that is checked the tensors that the check compares.
+// how they fared, their losses, of a step that is checked the tensors that the check compares, and after one that is kept what a
+// checkpoint holds.
 //
-//   rank 0   F0 F1 .... B0 B1 Opt |  all reported: loss, check, prepare | F0 F1 ...
-//   rank 1      F0 B0 F1 B1 Opt   | Report, Checked ->            <- Go |    F0 B0 ...
+//   rank 0   F0 F1 .... B0 B1 Opt |  all reported: loss, check, checkpoint, prepare | F0 F1 ...
+//   rank 1      F0 B0 F1 B1 Opt   | Report, Checked, State ->                 <- Go |    F0 B0 ...
 //
 // Private to the runtime.
 #pragma once
@@ -18,16 +19,20 @@
 namespace stagecraft::runtime {
 
 // The stages of other processes, as rank 0 asks for them between two steps.
-class ReportedStages final : public OtherStages {
+class ReportedStages final : public OtherStages, public OtherStates {
 public:
     explicit ReportedStages(ProcessRun& all) : all_(all) {}
 
     void take(int rank, const Mail& report);
     std::vector<double> losses(const Place& place) override { return losses_[place]; }
     std::vector<std::int64_t> outputShape(const Place& place) override { return shapes_[place]; }
-    std::vector<at::Tensor> tensors(const Place& place, Rank owner) override; // throws PreparationStopped where the run ends
+    // Throw PreparationStopped where the run ends.
+    std::vector<at::Tensor> tensors(const Place& place, Rank owner) override;
+    StageState state(const Place& place, Rank owner) override;
 
 private:
+    Mail await(MailKind kind, Rank from);
+
     ProcessRun& all_;
     std::map<Place, std::vector<double>> losses_;
     std::map<Place, std::vector<std::int64_t>> shapes_;

@@ -257,11 +257,11 @@ void Run::trainSteps()
     const Replicas replicas = buildReplicas(r, batches, clock_, options_.fault, {own, others ? &*others : nullptr}, preparation);
     if (r.resume) {
         phase_ = "going on from the checkpoint";
-        for (const auto& pipeline : replicas) restore(*r.resume, *pipeline);
+        for (const auto& pipeline : replicas) restore(*r.resume, r.partition, *pipeline);
     }
     const std::optional<ReplicaSums> sums = sumsOf(r, *replicas.front());
     GradientChecker checker(r.plan, r.schedule, r.partition, batches, r.resume.get());
-    StepKeeper keeper(r.plan, replicas, checker, recorder_, control_, batches);
+    StepKeeper keeper(r.plan, replicas, checker, recorder_, control_, batches, others ? &*others : nullptr);
     if (!own || *own == Rank{0}) keeper.prepare(Step{r.firstStep()}, preparation);
     if (control_.ending()) return;
     const TextTokens* text = r.data && !own ? r.data->text() : nullptr; // a sample goes through all stages

@@ -163,9 +163,6 @@ Expected<void> checkCheckpoints(const RunSpec& run, const Schedule& schedule)
 {
     if (run.checkpoint.empty() && run.checkpointEvery > 0)
         return Error{fmt::format("run.checkpoint_every: every {} steps, but run.checkpoint names no folder; give one, or leave it out", run.checkpointEvery)};
-    if (run.mode == RunMode::Processes && !(run.checkpoint.empty() && run.resume.empty()))
-        return Error{"run.checkpoint and run.resume: in mode processes no process has the weights of all stages, which a checkpoint holds; leave them "
-                     "out, or take mode threads or emulated"};
     if (!run.checkpoint.empty() && schedule.inference())
         return Error{fmt::format("run.checkpoint: schedule {} trains nothing, so there is nothing to keep; leave it out", schedule.name)};
     return {};
@@ -253,9 +250,6 @@ Expected<void> checkProcesses(const Plan& plan, const ProcessGroup* group)
 {
     if (plan.machine.replicas > 1)
         return Error{fmt::format("mode processes runs one replica, and the plan's machine has {}: take mode threads or emulated", plan.machine.replicas)};
-    if (!plan.run.checkpoint.empty() || !plan.run.resume.empty())
-        return Error{fmt::format("run.{}: mode processes neither writes nor reads checkpoints; take mode threads or emulated",
-                                 plan.run.resume.empty() ? "checkpoint" : "resume")};
     if (plan.run.activations == ActivationAccount::SavedTensors)
         return Error{"run.activations: \"saved-tensors\" is counted over all ranks of one process; take \"allocator\", or mode threads or emulated"};
     const std::string line = fmt::format("mpirun -np {} stagecraft-cli run PLAN --mode processes", plan.pipeline.ranks);
@@ -312,7 +306,7 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMem
     runnable.notes = {judgeMemory(memoryNeed(runnable.plan, runnable.schedule, runnable.costs), memory).value(), leftOutOf(plan.machine), handoffLeftOut(plan.run)};
     std::erase(runnable.notes, "");
     if (const auto resumed = resume(runnable); !resumed.ok()) return resumed.error();
-    if (!plan.run.checkpoint.empty())
+    if (!plan.run.checkpoint.empty() && (group == nullptr || group->rank() == 0)) // who writes them
         if (const auto folder = checkCheckpointFolder(plan.run.checkpoint, runnable.firstStep()); !folder.ok()) return folder.error();
     return runnable;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/step_keeper_torch.h"
 
-#include "engine/runtime/checkpoint_torch.h"
 #include "engine/runtime/run_messages.h"
 
 #include <utility>
@@ -11,8 +10,8 @@ namespace stagecraft::runtime {
 using namespace traces;
 
 StepKeeper::StepKeeper(const engine::Plan& plan, const Replicas& replicas, GradientChecker& checker, RunRecorder& recorder,
-                       RunControl& control, const BatchSource& batches)
-    : plan_(plan), replicas_(replicas), checker_(checker), recorder_(recorder), control_(control), batches_(batches)
+                       RunControl& control, const BatchSource& batches, OtherStates* others)
+    : plan_(plan), replicas_(replicas), checker_(checker), recorder_(recorder), control_(control), batches_(batches), others_(others)
 {
 }
 
@@ -58,19 +57,23 @@ void StepKeeper::finish(Step step, Interval span)
     }
     if (checker_.outcome().diverged && !std::exchange(saidDiverged_, true))
         recorder_.post(NoteRecord{divergenceNote(step, plan_.run.learningRate)});
-    keepCheckpoint(step);
+    if (keeps(step)) keepCheckpoint(step);
+}
+
+bool StepKeeper::keeps(Step step) const
+{
+    const engine::RunSpec& run = plan_.run;
+    const int done = step.value + 1;
+    return !run.checkpoint.empty() && (done == run.steps || (run.checkpointEvery > 0 && done % run.checkpointEvery == 0));
 }
 
 void StepKeeper::keepCheckpoint(Step step)
 {
-    const engine::RunSpec& run = plan_.run;
-    const int done = step.value + 1;
-    const bool due = done == run.steps || (run.checkpointEvery > 0 && done % run.checkpointEvery == 0);
-    if (run.checkpoint.empty() || !due) return;
     try {
-        const auto written = saveCheckpoint(replicas_, plan_, step);
+        const auto written = saveCheckpoint(replicas_, plan_, step, others_);
         // A run that goes on would lose what its owner thinks is safe; the older checkpoints are whole.
         if (!written.ok()) control_.fail(checkpointFailure(step, written.error()));
+    } catch (const PreparationStopped&) { // the control knows
     } catch (...) {
         control_.fail(describeFailure("writing a checkpoint", std::current_exception()));
     }

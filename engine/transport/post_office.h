@@ -40,6 +40,7 @@ enum class MailKind : std::uint8_t {
     Norms,     // of gradients, so far
     Report,    // a rank has come to the end of a step
     Checked,   // tensors that the check compares
+    State,     // of a stage, for a checkpoint
     Go,        // the next step
     End,       // the run ends
     Pause,

@@ -138,6 +138,30 @@ TEST_F(UnderMpirun, StartsNoneWhereOneCannotWriteItsPartOfTheTrace)
     EXPECT_THAT(files(), testing::ElementsAre("run.rank1.strace")); // and leaves nothing behind
 }
 
+// Each rank starts in a folder of its own, and only rank 0's has the checkpoint.
+TEST_F(UnderMpirun, KeepsACheckpointAndNamesTheRankThatCannotReadIt)
+{
+    const Output kept = mpirun(2, {"run", "hello", "--mode", "processes", "--steps", "2", "--checkpoint", file("runs")});
+    ASSERT_EQ(kept.exitCode, 0) << kept.err;
+    EXPECT_THAT(files(), testing::ElementsAre("runs"));
+    const Output goneOn = mpirun(2, {"run", "hello", "--mode", "processes", "--steps", "4", "--resume", file("runs"), "--json"});
+    ASSERT_EQ(goneOn.exitCode, 0) << goneOn.err;
+    const Json loss = Json::parse(stagecraft({"run", "hello", "--mode", "threads", "--steps", "4", "--json"}).out)["loss"];
+    EXPECT_EQ(Json::parse(goneOn.out)["loss"], Json::array({loss[2], loss[3]}));
+
+    std::filesystem::create_directory(file("elsewhere"));
+    const Arguments run{program(), "run", "hello", "--mode", "processes", "--steps", "4", "--resume", "runs"};
+    Arguments line{"/usr/bin/env", "mpirun", "--oversubscribe", "--timeout", "60"};
+    for (const std::string& folder : {file(""), file("elsewhere")}) {
+        if (line.back() == "runs") line.emplace_back(":");
+        line.insert(line.end(), {"-np", "1", "--wdir", folder});
+        line.insert(line.end(), run.begin(), run.end());
+    }
+    const Output apart = Process(line).finish();
+    EXPECT_EQ(apart.exitCode, 1);
+    EXPECT_EQ(timesIn(apart.err, "stagecraft-cli: rank 1: run.resume: cannot read runs: it does not exist"), 1U) << apart.err;
+}
+
 // The process of a rank that mpirun has started, by the environment that it gave it.
 std::optional<pid_t> processOf(const std::string& job, int rank)
 {

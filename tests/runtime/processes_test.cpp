@@ -5,9 +5,8 @@
 #include "engine/runtime/process_run.h"
 #include "engine/schedule/milestones.h"
 #include "engine/transport/process_group.h"
-#include "tests/runtime/local_ports.h"
 #include "tests/runtime/little_plan.h"
-#include "tests/runtime/run_plan.h"
+#include "tests/runtime/team.h"
 #include "traces/analysis/rank_clocks.h"
 
 #include <gmock/gmock.h>
@@ -30,65 +29,6 @@ using traces::MemoryClass;
 using traces::Rank;
 
 Plan inProcesses(const std::string& schedule, int ranks, int chunks) { return littleTransformer(schedule, ranks, chunks, RunMode::Processes); }
-
-// A clock of another host: it shows another time, and goes at another speed.
-class OtherClock final : public Clock {
-public:
-    OtherClock(TimeNs ahead, TimeNs speed) : ahead_(ahead), speed_(speed) {}
-    [[nodiscard]] TimeNs now() const noexcept override { return start_ + ahead_ + (monotonicClock().now() - start_) * speed_; }
-
-private:
-    TimeNs start_ = monotonicClock().now();
-    TimeNs ahead_;
-    TimeNs speed_;
-};
-
-struct TeamOptions {
-    std::map<int, InjectedFault> faults = {}; // by rank
-    std::map<int, TimeNs> ahead = {};         // by rank: on a host of its own, whose clock is so much ahead
-    std::map<int, TimeNs> speed = {};         // by rank: of its clock
-    LatePort::IsLate isLate = {};             // whose messages overtake each other
-    std::map<int, std::size_t> ringCapacities = {}; // by rank
-    std::function<void(Session&, Outcome&)> lead = followToEnd; // what rank 0 does once it has started
-};
-
-struct TeamOutcome {
-    std::vector<Outcome> ranks;
-    std::vector<std::string> refusals;
-};
-
-TeamOutcome runTeam(const Plan& plan, const TeamOptions& options = {}, int size = 0)
-{
-    if (size == 0) size = plan.pipeline.ranks;
-    TeamOutcome team{std::vector<Outcome>(static_cast<std::size_t>(size)), std::vector<std::string>(static_cast<std::size_t>(size))};
-    LocalNet net(size);
-    std::vector<std::jthread> processes;
-    for (int r = 0; r < size; ++r)
-        processes.emplace_back([&, r] {
-            const auto index = static_cast<std::size_t>(r);
-            const auto ahead = options.ahead.find(r);
-            const bool elsewhere = ahead != options.ahead.end();
-            const auto speed = options.speed.find(r);
-            const OtherClock clock(elsewhere ? ahead->second : 0, speed != options.speed.end() ? speed->second : 1);
-            const std::string host = elsewhere ? "host" + std::to_string(r) : "here";
-            std::unique_ptr<MessagePort> port = net.port(r);
-            if (options.isLate) port = std::make_unique<LatePort>(std::move(port), options.isLate);
-            const auto group = ProcessGroup::join(std::move(port), {.host = host, .clock = host}, size).value();
-            LocalSessionOptions session{.clock = &clock, .group = group.get()};
-            if (const auto fault = options.faults.find(r); fault != options.faults.end()) session.fault = fault->second;
-            if (const auto capacity = options.ringCapacities.find(r); capacity != options.ringCapacities.end()) session.ringCapacity = capacity->second;
-            {
-                const std::unique_ptr<Session> run = makeLocalSession(session);
-                const Expected<void> started = run->start(plan);
-                if (!started.ok()) team.refusals[index] = started.error().message;
-                else if (r == 0) options.lead(*run, team.ranks[index]);
-                else followToEnd(*run, team.ranks[index]);
-            }
-            group->leave();
-        });
-    processes.clear();
-    return team;
-}
 
 std::vector<double> lossesInThreads(Plan plan)
 {

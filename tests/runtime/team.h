@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs a plan in several "processes", which are threads of the test and share nothing but messages.
+//
+//   const TeamOutcome team = runTeam(plan, {.faults = {{1, fault}}});
+//   EXPECT_EQ(team.ranks[0].last, engine::SessionState::Finished);
+#pragma once
+
+#include "engine/transport/process_group.h"
+#include "tests/runtime/local_ports.h"
+#include "tests/runtime/run_plan.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace stagecraft::runtime {
+
+// A clock of another host: it shows another time, and goes at another speed.
+class OtherClock final : public Clock {
+public:
+    OtherClock(traces::TimeNs ahead, traces::TimeNs speed) : ahead_(ahead), speed_(speed) {}
+    [[nodiscard]] traces::TimeNs now() const noexcept override { return start_ + ahead_ + (monotonicClock().now() - start_) * speed_; }
+
+private:
+    traces::TimeNs start_ = monotonicClock().now();
+    traces::TimeNs ahead_;
+    traces::TimeNs speed_;
+};
+
+struct TeamOptions {
+    std::map<int, InjectedFault> faults = {}; // by rank
+    std::map<int, traces::TimeNs> ahead = {};         // by rank: on a host of its own, whose clock is so much ahead
+    std::map<int, traces::TimeNs> speed = {};         // by rank: of its clock
+    LatePort::IsLate isLate = {};             // whose messages overtake each other
+    std::map<int, std::size_t> ringCapacities = {}; // by rank
+    std::function<void(engine::Session&, Outcome&)> lead = followToEnd; // what rank 0 does once it has started
+};
+
+struct TeamOutcome {
+    std::vector<Outcome> ranks;
+    std::vector<std::string> refusals;
+};
+
+inline TeamOutcome runTeam(const engine::Plan& plan, const TeamOptions& options = {}, int size = 0)
+{
+    if (size == 0) size = plan.pipeline.ranks;
+    TeamOutcome team{std::vector<Outcome>(static_cast<std::size_t>(size)), std::vector<std::string>(static_cast<std::size_t>(size))};
+    LocalNet net(size);
+    std::vector<std::jthread> processes;
+    for (int r = 0; r < size; ++r)
+        processes.emplace_back([&, r] {
+            const auto index = static_cast<std::size_t>(r);
+            const auto ahead = options.ahead.find(r);
+            const bool elsewhere = ahead != options.ahead.end();
+            const auto speed = options.speed.find(r);
+            const OtherClock clock(elsewhere ? ahead->second : 0, speed != options.speed.end() ? speed->second : 1);
+            const std::string host = elsewhere ? "host" + std::to_string(r) : "here";
+            std::unique_ptr<MessagePort> port = net.port(r);
+            if (options.isLate) port = std::make_unique<LatePort>(std::move(port), options.isLate);
+            const auto group = ProcessGroup::join(std::move(port), {.host = host, .clock = host}, size).value();
+            LocalSessionOptions session{.clock = &clock, .group = group.get()};
+            if (const auto fault = options.faults.find(r); fault != options.faults.end()) session.fault = fault->second;
+            if (const auto capacity = options.ringCapacities.find(r); capacity != options.ringCapacities.end()) session.ringCapacity = capacity->second;
+            {
+                const std::unique_ptr<engine::Session> run = makeLocalSession(session);
+                const engine::Expected<void> started = run->start(plan);
+                if (!started.ok()) team.refusals[index] = started.error().message;
+                else if (r == 0) options.lead(*run, team.ranks[index]);
+                else followToEnd(*run, team.ranks[index]);
+            }
+            group->leave();
+        });
+    processes.clear();
+    return team;
+}
+
+} // namespace stagecraft::runtime
