@@ -116,7 +116,8 @@ void liveRun(benchmark::State& state)
     Lab::draw();
     for (auto _ : state) {
         if (const auto started = bench.startRun(); !started.ok()) return state.SkipWithError(started.error().message.c_str());
-        while (!bench.run().trace() || bench.run().trace()->sliceCount() == 0) Lab::draw();
+        while (bench.run().active() && (!bench.run().trace() || bench.run().trace()->sliceCount() == 0)) Lab::draw();
+        if (!bench.run().active()) return state.SkipWithError("the run did not begin");
         std::vector<double> rounds;
         const std::size_t before = bench.run().trace()->sliceCount();
         QElapsedTimer clock;
