@@ -37,12 +37,6 @@ CheckpointSection::CheckpointSection(QWidget* parent)
     bind(resume_->edit(), "resume", tr("checkpoint to go on from"), [](Plan& plan) -> auto& { return plan.run.resume; });
 }
 
-QString CheckpointSection::whyNone() const
-{
-    if (plan().run.mode == engine::RunMode::Processes) return tr("In mode processes no process has the weights of all stages, which a checkpoint holds.");
-    return {};
-}
-
 // What a plan has, and cannot be, can be taken out again.
 void CheckpointSection::showPlan()
 {
@@ -51,14 +45,11 @@ void CheckpointSection::showPlan()
     every_->setValue(run.checkpointEvery);
     resume_->setValue(run.resume);
 
-    const QString none = whyNone();
-    const QString untrained = none.isEmpty() && !trainsWeights(plan()) ? tr("The schedule goes forward alone: there is nothing new to keep.") : none;
+    const QString untrained = trainsWeights(plan()) ? QString() : tr("The schedule goes forward alone: there is nothing new to keep.");
     folder_->setAvailable(untrained.isEmpty() || !run.checkpoint.empty(), untrained);
     setCapability(*every_, !run.checkpoint.empty() || run.checkpointEvery > 0, tr("No folder is named that checkpoints are written to."));
-    resume_->setAvailable(none.isEmpty() || !run.resume.empty(), none);
 
     if (!run.checkpoint.empty() && !untrained.isEmpty()) problem_->say(untrained);
-    else if (!run.resume.empty() && !none.isEmpty()) problem_->say(none);
     else if (run.checkpoint.empty() && run.checkpointEvery > 0) problem_->say(tr("Name the folder that they are written to, or write none."));
     else problem_->say({});
 }

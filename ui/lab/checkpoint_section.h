@@ -19,8 +19,6 @@ protected:
     void showPlan() override;
 
 private:
-    [[nodiscard]] QString whyNone() const; // empty: a run can write and read them
-
     PathField* folder_;
     QSpinBox* every_;
     PathField* resume_;
