@@ -17,6 +17,7 @@
 #include <ATen/ops/linalg_vector_norm.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace stagecraft::runtime {
 
@@ -218,7 +219,8 @@ bool GradientChecker::agree(const at::Tensor& found, const at::Tensor& expected,
     outcome_.diverged = outcome_.diverged || !between.referenceFinite;
     if (between.sameButForNaN) return true;
     if (!(outcome_.maxAbsDiff >= between.largest)) outcome_.maxAbsDiff = between.largest; // keeps a NaN visible
-    const bool near = between.largest <= kTolerance * between.scale; // false for NaN
+    constexpr double kSmallest = std::numeric_limits<float>::min(); // below it a float has fewer bits, and a scaled loss keeps more of them
+    const bool near = between.largest <= std::max(kTolerance * between.scale, kSmallest); // false for NaN
     if (near && result == GradientCheck::Bitwise) result = GradientCheck::Tolerance;
     return near;
 }

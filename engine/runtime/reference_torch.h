@@ -14,9 +14,9 @@
 // order: a stage adds up in the order of its backwards, so the reference goes through the micro-batches once for each order that
 // some stage has; where two directions have a copy of the weights each, it adds up each one's own and then the two, and so it does
 // with the two uses of a tied embedding (autograd alone would add them up micro-batch by micro-batch), and with the replicas, the first
-// one first. What is left, a
-// sequence cut into slices, rounds differently: then a gradient may be off by kTolerance of the parameter's largest one. Where the reference itself is no longer finite the run has diverged, as
-// the sequential model would have: that is no fault of the pipeline, and is told apart.
+// one first. What is left, a sequence cut into slices, rounds differently: then a gradient may be off by kTolerance of the parameter's
+// largest one, or by what is below the smallest float with all its bits. Where the reference itself is no longer finite the run has
+// diverged, as the sequential model would have: that is no fault of the pipeline, and is told apart.
 #pragma once
 
 #include "engine/checkpoint/checkpoint.h"

@@ -195,6 +195,22 @@ TEST(LossScale, PowersOfTwoChangeNoBit)
     }
 }
 
+// Gradients of the first of very many layers are smaller than the smallest float with all its bits: a scaled loss keeps more of them than
+// the reference does, which is no fault of the run.
+TEST(LossScale, MayKeepMoreOfWhatIsNearlyNothing)
+{
+    Plan plan;
+    plan.model.layers.assign(120, Linear{2, 2});
+    plan.model.microbatchRows = 4;
+    plan.costs.source = CostSource::Model;
+    plan.pipeline = {.schedule = "1f1b", .ranks = 2, .microbatches = 4, .customSchedule = {}};
+    plan.run = {.mode = RunMode::Emulated, .steps = 1, .check = CheckMode::All, .optimizer = OptimizerKind::Sgd, .learningRate = 1e-6, .lossScale = 1024};
+    const RunResult result = resultOf(plan);
+    EXPECT_EQ(result.gradientCheck, GradientCheck::Tolerance);
+    EXPECT_GT(result.gradientMaxAbsDiff, 0);
+    EXPECT_LT(result.gradientMaxAbsDiff, std::numeric_limits<float>::min());
+}
+
 TEST(LossScale, AGradientThatOverflowsEndsTheRun)
 {
     Plan plan = preset("hello");
