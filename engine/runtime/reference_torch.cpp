@@ -36,12 +36,13 @@ struct Difference {
 
 double largest(const at::Tensor& values) { return values.numel() == 0 ? 0 : values.max().item<double>(); }
 
-Difference differenceOf(const at::Tensor& gradient, const at::Tensor& expected)
+// `whole`: what `expected` is a part of.
+Difference differenceOf(const at::Tensor& gradient, const at::Tensor& expected, const at::Tensor& whole)
 {
     const at::Tensor finite = expected.isfinite();
     const at::Tensor same = gradient.eq(expected).logical_or(gradient.isnan().logical_and(expected.isnan()));
     return {.largest = largest((gradient - expected).abs().masked_fill(finite.logical_not(), 0)),
-            .scale = largest(expected.abs().masked_fill(finite.logical_not(), 0)),
+            .scale = largest(whole.abs().masked_fill(whole.isfinite().logical_not(), 0)),
             .sameButForNaN = same.all().item<bool>(),
             .referenceFinite = finite.all().item<bool>()};
 }
@@ -210,10 +211,11 @@ void GradientChecker::prepare(Step step, const Replicas& replicas, const Prepara
     for (const auto& pipeline : replicas) pipeline->keepForCheck();
 }
 
-bool GradientChecker::agree(const at::Tensor& found, const at::Tensor& expected, GradientCheck& result, double& difference, double& scale)
+bool GradientChecker::agree(const at::Tensor& found, const at::Tensor& expected, const at::Tensor& whole, GradientCheck& result, double& difference,
+                            double& scale)
 {
     if (at::equal(found, expected)) return true;
-    const Difference between = differenceOf(found, expected);
+    const Difference between = differenceOf(found, expected, whole);
     difference = between.largest;
     scale = between.scale;
     outcome_.diverged = outcome_.diverged || !between.referenceFinite;
@@ -235,12 +237,12 @@ void GradientChecker::compareGradients(Step step, const Replicas& replicas)
         for (const Place& place : places(schedule_)) {
             const std::vector<at::Tensor> gradients = replicas[static_cast<std::size_t>(replica)]->takeGradients(place);
             for (std::size_t i = 0; i < gradients.size(); ++i) {
-                at::Tensor expected = expected_[traces::index(place.stage)][i];
-                const PartRange part = partOf(expected.numel(), replica, count);
-                if (divided) expected = expected.reshape(-1).narrow(0, part.begin, part.size());
+                const at::Tensor& whole = expected_[traces::index(place.stage)][i];
+                const PartRange part = partOf(whole.numel(), replica, count);
+                const at::Tensor expected = divided ? whole.reshape(-1).narrow(0, part.begin, part.size()) : whole;
                 double difference = 0;
                 double scale = 0;
-                if (agree(gradients[i], expected, result, difference, scale) || result == GradientCheck::Failed) continue;
+                if (agree(gradients[i], expected, whole, result, difference, scale) || result == GradientCheck::Failed) continue;
                 result = GradientCheck::Failed;
                 outcome_.failure = gradientFailure({place.stage.value, i, step, difference, scale});
             }
@@ -257,7 +259,7 @@ void GradientChecker::compareOutputs(Step step, const Replicas& replicas)
             for (const at::Tensor& output : pipeline->takeOutputs({flow, traces::Stage{schedule_.stages() - 1}})) {
                 double difference = 0;
                 double scale = 0;
-                const bool same = agree(output, expected_[microbatch].front(), result, difference, scale);
+                const bool same = agree(output, expected_[microbatch].front(), expected_[microbatch].front(), result, difference, scale);
                 if (!same && result != GradientCheck::Failed) {
                     result = GradientCheck::Failed;
                     outcome_.failure = outputFailure({static_cast<int>(microbatch), step, difference, scale});
@@ -277,7 +279,7 @@ void GradientChecker::compareWeights(Step step, Pipeline& pipeline)
         for (std::size_t i = 0; i < found.size(); ++i) {
             double difference = 0;
             double scale = 0;
-            if (agree(found[i], expected[i], result, difference, scale) || result == GradientCheck::Failed) continue;
+            if (agree(found[i], expected[i], expected[i], result, difference, scale) || result == GradientCheck::Failed) continue;
             result = GradientCheck::Failed;
             outcome_.failure = weightFailure({place.stage.value, i, step, difference, scale});
         }

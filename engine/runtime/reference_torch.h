@@ -99,7 +99,10 @@ private:
     void compareOutputs(traces::Step step, const Replicas& replicas);
     void compareWeights(traces::Step step, Pipeline& pipeline);
     // False where the two differ by more than rounding; otherwise `result` is what it was, or Tolerance.
-    bool agree(const at::Tensor& found, const at::Tensor& expected, engine::GradientCheck& result, double& difference, double& scale);
+    // `whole`: what `expected` is a part of. A part may be noise alone (the gradient of a key's bias is 0 but for rounding), and is judged
+    // beside the largest of all.
+    bool agree(const at::Tensor& found, const at::Tensor& expected, const at::Tensor& whole, engine::GradientCheck& result, double& difference,
+               double& scale);
 
     const engine::Plan& plan_;
     const engine::Schedule& schedule_;

@@ -344,6 +344,19 @@ TEST(Replicas, TrainWithSlicesAndRecomputation)
     EXPECT_NE(runPlan(plan).result->gradientCheck, GradientCheck::Failed);
 }
 
+// The gradient of a key's bias is nothing but rounding, which slices do otherwise than whole sequences. A replica whose part of the bias is
+// just that is judged beside the whole.
+TEST(Replicas, AreCheckedByTheWholeOfWhatTheyDivide)
+{
+    Plan plan = littleTransformer("seq1f1b", 2, 1, RunMode::Emulated);
+    plan.pipeline.slices = 2;
+    plan.pipeline.sharding = Sharding::Zero1;
+    plan.machine.replicas = 3; // of queries, keys and values, one bias each
+    const Outcome outcome = runPlan(plan);
+    ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
+    EXPECT_EQ(outcome.result->gradientCheck, GradientCheck::Tolerance);
+}
+
 TEST(Replicas, AreNotForSchedulesThatUpdateWithinAStep)
 {
     const auto started = makeLocalSession()->start(replicated("pipedream", 2, 1, 4, 2, RunMode::Threads));
