@@ -2,6 +2,7 @@
 #include "engine/checkpoint/checkpoint_folder.h"
 
 #include "engine/checkpoint/step_folders.h"
+#include "engine/checkpoint/whole_folder.h"
 #include "traces/format/output_file.h"
 
 #include <fmt/format.h>
@@ -19,27 +20,15 @@ using std::filesystem::path;
 using traces::Error;
 using traces::Expected;
 
-namespace {
-
-// The folder, or the innermost around it that is there.
-path nearestThere(const path& folder)
-{
-    std::error_code ignored;
-    path each = std::filesystem::absolute(folder).lexically_normal();
-    while (!std::filesystem::exists(each, ignored) && each.has_parent_path() && each != each.parent_path()) each = each.parent_path();
-    return each;
-}
-
-} // namespace
-
 Expected<void> checkCheckpointFolder(const path& folder, int goesOnFrom)
 {
     std::error_code ignored;
-    const path there = nearestThere(folder);
+    const path whole = std::filesystem::absolute(folder).lexically_normal();
+    const std::vector<path> missing = missingFolders(whole);
+    const path there = missing.empty() ? whole : missing.back().parent_path(); // or the innermost around it that is
     if (!std::filesystem::is_directory(there, ignored))
         return Error{fmt::format("run.checkpoint: {} is no folder, so {}; give another", there.string(),
-                                 there == std::filesystem::absolute(folder).lexically_normal() ? "no checkpoint can be written to it"
-                                                                                              : folder.string() + " cannot be made in it")};
+                                 missing.empty() ? "no checkpoint can be written to it" : folder.string() + " cannot be made in it")};
     if (::access(there.c_str(), W_OK | X_OK) != 0) return traces::writeError(there, errno).in("run.checkpoint");
     const std::optional<StepFolder> latest = latestStepIn(folder);
     if (!latest || latest->step <= goesOnFrom) return {};

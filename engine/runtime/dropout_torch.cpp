@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/dropout_torch.h"
 
-#include "engine/simulate/split_mix.h"
+#include "engine/runtime/layer_torch.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
@@ -17,14 +17,12 @@ namespace {
 // Far above the places of weights and data (layer_torch, batch_torch), so that none shares a stream with them.
 constexpr std::uint64_t kFirstPlace = std::uint64_t{1} << 41;
 
-std::uint64_t mixedWith(std::uint64_t seed, std::uint64_t place) { return engine::mixed(seed + place * engine::kSplitMixStep); }
-
 } // namespace
 
 std::uint64_t drawSeed(const DataPlace& at, std::uint64_t layer)
 {
-    const std::uint64_t ofStep = mixedWith(mixedWith(at.seed, kFirstPlace + layer), static_cast<std::uint64_t>(at.step));
-    return mixedWith(ofStep, static_cast<std::uint64_t>(at.microbatch));
+    const std::uint64_t ofStep = mixedSeed(mixedSeed(at.seed, kFirstPlace + layer), static_cast<std::uint64_t>(at.step));
+    return mixedSeed(ofStep, static_cast<std::uint64_t>(at.microbatch));
 }
 
 // What is drawn is for the whole micro-batch, so that a part of it gets the same as if it were there whole.
