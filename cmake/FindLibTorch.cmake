@@ -5,6 +5,10 @@
 #
 # Input:   LIBTORCH_SITE_PACKAGES   the site-packages folder with torch/ in it; default: the checkout's .venv
 # Targets: LibTorch::c10, LibTorch::torch_cpu   never `torch`, which needs torch_cuda
+#          LibTorch::cuda_headers               CUDA 13 and CUPTI, from the NVIDIA wheels beside it
+#          LibTorch::nccl_headers               where the wheel of NCCL is there
+#          LibTorch::torch_cuda                 for a module that is opened at run time, where there are GPUs: c10's and ATen's CUDA
+#                                               side and the CUDA runtime. What those need is looked for when it is opened
 # The wheel's own libraries find CUPTI and the CUDA runtime through their run paths; a program needs only torch/lib.
 if(NOT LIBTORCH_SITE_PACKAGES)
   file(GLOB _libtorch_candidates "${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages")
@@ -44,4 +48,24 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::torch_cpu)
     INTERFACE_LINK_LIBRARIES LibTorch::c10
     INTERFACE_LINK_OPTIONS "LINKER:--disable-new-dtags;LINKER:--unresolved-symbols=ignore-in-shared-libs")
 endif()
-mark_as_advanced(LibTorch_INCLUDE_DIR LibTorch_CPU_LIBRARY LibTorch_C10_LIBRARY)
+
+find_path(LibTorch_CUDA_INCLUDE_DIR NAMES cupti.h PATHS "${LIBTORCH_SITE_PACKAGES}/nvidia/cu13/include" NO_DEFAULT_PATH)
+find_path(LibTorch_NCCL_INCLUDE_DIR NAMES nccl.h PATHS "${LIBTORCH_SITE_PACKAGES}/nvidia/nccl/include" NO_DEFAULT_PATH)
+find_file(LibTorch_CUDART_LIBRARY NAMES libcudart.so.13 PATHS "${LIBTORCH_SITE_PACKAGES}/nvidia/cu13/lib" NO_DEFAULT_PATH)
+if(LibTorch_FOUND AND LibTorch_CUDA_INCLUDE_DIR AND NOT TARGET LibTorch::cuda_headers)
+  add_library(LibTorch::cuda_headers INTERFACE IMPORTED)
+  set_target_properties(LibTorch::cuda_headers PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${LibTorch_CUDA_INCLUDE_DIR}")
+  if(LibTorch_NCCL_INCLUDE_DIR)
+    add_library(LibTorch::nccl_headers INTERFACE IMPORTED)
+    set_target_properties(LibTorch::nccl_headers PROPERTIES
+      INTERFACE_INCLUDE_DIRECTORIES "${LibTorch_NCCL_INCLUDE_DIR}"
+      INTERFACE_LINK_LIBRARIES LibTorch::cuda_headers)
+  endif()
+  if(LibTorch_CUDART_LIBRARY)
+    add_library(LibTorch::torch_cuda INTERFACE IMPORTED)
+    set_target_properties(LibTorch::torch_cuda PROPERTIES
+      INTERFACE_LINK_LIBRARIES
+      "LibTorch::torch_cpu;LibTorch::cuda_headers;${_libtorch_lib}/libtorch_cuda.so;${_libtorch_lib}/libc10_cuda.so;${LibTorch_CUDART_LIBRARY}")
+  endif()
+endif()
+mark_as_advanced(LibTorch_CUDA_INCLUDE_DIR LibTorch_NCCL_INCLUDE_DIR LibTorch_CUDART_LIBRARY LibTorch_INCLUDE_DIR LibTorch_CPU_LIBRARY LibTorch_C10_LIBRARY)

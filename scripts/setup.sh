@@ -128,6 +128,9 @@ install_libtorch() {
     fi
 }
 
+# The path for GPUs is compiled and tested where there is none as well.
+install_cuda_headers() { install_wheels scripts/wheels-cuda-build.txt 600 "what the path for GPUs is built against (0.2 GB)"; }
+
 # The readers of other projects that the tests hand our files to.
 install_judges() {
     local list=tests/judges/requirements.txt stamp=.venv-test/.installed wanted
