@@ -25,7 +25,8 @@
 // the order of T, and the host enqueues in it. Take the first in T that has not ended: all that its streams have before it, what makes its
 // data and, for a transfer, what the other rank's streams have before it, stand earlier in T and have ended. So it goes on. That holds
 // even where one stream does everything, or the host waits for each action. (A developer of NCCL argues the same way in
-// github.com/NVIDIA/nccl/issues/784: every pair as one collective of all, in which most have nothing to do.) Nothing is said of two communicators, or of two streams for one: those have no common order.
+// github.com/NVIDIA/nccl/issues/784: every pair as one collective of all, in which most have nothing to do.) Nothing is said of two
+// communicators, or of two streams for one: those have no common order.
 //
 // Two transfers x, y of one pair in opposite directions become one group if no other transfer of either rank stands between them, and y is
 // made before what x brings is needed. Then x may as well wait for y: what needs x on y's sender comes behind what makes y, so that the

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// NCCL without GPUs: all ranks are in this process, "device memory" is the test's, and streams are the order in which a communicator was
+// given its groups. A group is carried out when all that it is with have come to theirs; two ranks are connected when both have first
+// issued something for each other; a call is done after so many looks. It notes what it is asked for, and what it must never be asked for.
+//
+//   FakeNccl nccl;
+//   NcclClique clique({.api = nccl.api(), .clock = clock}, {.size = 2, .members = {{0, 0}, {1, 1}}, .useDevice = FakeNccl::useDevice});
+//   nccl.fail(1, ncclRemoteError);
+//   EXPECT_THAT(nccl.log(), ...);
+#pragma once
+
+#include "engine/transport/nccl/nccl_api.h"
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace stagecraft::runtime {
+
+class FakeNccl {
+public:
+    FakeNccl();
+    ~FakeNccl();
+    FakeNccl(const FakeNccl&) = delete;
+    FakeNccl& operator=(const FakeNccl&) = delete;
+
+    static NcclApi api();
+    static Expected<void> useDevice(int device); // of the calling thread
+
+    void answerInProgress(int looks);              // to each call, before it is done
+    void fail(int rank, NcclResult state);         // asynchronously
+    void failCall(std::string call, NcclResult result); // the next "init", "send", "recv", "groupEnd" or "finalize"
+    void hang(int rank);                           // in its next groupEnd, until its communicator is ended
+    void takeGpusAway();
+
+    [[nodiscard]] std::vector<std::string> log() const;    // "init 0/2", "group 0: >1 4, <1 4", "sum 0: 3", "abort 0", ...
+    [[nodiscard]] std::vector<std::string> misuse() const; // calls with an ended communicator, groups left open
+    [[nodiscard]] std::size_t carriedOut(int rank) const;  // of its groups
+    [[nodiscard]] bool hangs() const;
+
+private:
+    struct Part {
+        char kind = '>'; // send, '<' receive, '+' sum, '/' mean
+        const void* from = nullptr;
+        void* to = nullptr;
+        std::size_t count = 0;
+        int peer = 0;
+    };
+    struct Communicator {
+        int rank = 0;
+        int size = 0;
+        int device = 0;
+        NcclId id;
+        bool ended = false;
+        NcclResult state = 7;
+        int looks = 0;
+        std::deque<std::vector<Part>> groups; // not carried out
+        std::size_t carriedOut = 0;
+    };
+    struct Open { // a group of this thread
+        int depth = 0;
+        bool began = false; // communicators
+        std::vector<std::pair<Communicator*, Part>> parts;
+    };
+
+    static FakeNccl& one();
+    static Open& open();
+    NcclResult refusal(const std::string& call);
+    NcclResult init(void** handle, int size, const NcclId& id, int rank);
+    NcclResult add(void* handle, Part part);
+    NcclResult end();
+    NcclResult look(void* handle, NcclResult* state);
+    NcclResult finishOne(void* handle, const char* what);
+    Communicator* alive(void* handle, const char* call);
+    void work();
+    bool carryOut(Communicator& communicator);
+    bool connected(const Communicator& communicator) const;
+    Communicator* other(const Communicator& communicator, int rank) const;
+    bool meets(const Communicator& communicator, std::set<Communicator*>& all) const;
+    void move(Communicator& communicator, const std::set<Communicator*>& all);
+
+    mutable std::mutex mutex_;
+    std::condition_variable released_;
+    std::vector<std::unique_ptr<Communicator>> communicators_;
+    std::set<std::pair<int, int>> connected_; // pairs of ranks, of the last clique
+    std::map<std::string, NcclResult> failing_;
+    std::set<int> hanging_;
+    bool hangs_ = false;
+    bool gpus_ = true;
+    int looks_ = 1;
+    std::vector<std::string> log_;
+    std::vector<std::string> misuse_;
+    std::string last_;
+};
+
+} // namespace stagecraft::runtime
