@@ -55,6 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Layering, ForbiddenInclude,
                                          Forbidden{"engine/runtime/stage.h", "#include <torch/nn.h>"},
                                          Forbidden{"engine/runtime/stage.cpp", "#  include <QObject>"},
                                          Forbidden{"engine/probe/clock.h", "#include <cuda_runtime.h>"},
+                                         Forbidden{"engine/probe/cupti/activity_join.h", "#include <cupti.h>"},
                                          Forbidden{"engine/simulate/simulate.cpp", "#include <c10/core/Allocator.h>"},
                                          Forbidden{"ui/lab/lab.cpp", "#include <torch/torch.h>"},
                                          Forbidden{"ui/lab/lab.cpp", "#include \"engine/runtime/local_session.h\""},
@@ -71,6 +72,7 @@ TEST(Layering, AllowsWhatTheLayersAreFor)
     EXPECT_THAT(faultsWith("ui/lab/lab.cpp", kGpl, "#include <QWidget>\n#include \"engine/plan/plan.h\""), IsEmpty());
     EXPECT_THAT(faultsWith("engine/runtime/stage.cpp", kApache, "#include <torch/nn.h>"), IsEmpty());
     EXPECT_THAT(faultsWith("engine/runtime/stage_torch.h", kApache, "#include <torch/nn.h>"), IsEmpty());
+    EXPECT_THAT(faultsWith("engine/probe/cupti/cupti_api_cupti.h", kApache, "#include <cupti.h>"), IsEmpty());
     EXPECT_THAT(faultsWith("app/cli/live_engine.cpp", kApache, "#include \"engine/runtime/local_session.h\""), IsEmpty());
     EXPECT_THAT(faultsWith("traces/store/trace.cpp", kApache, "// #include <QString> would be wrong"), IsEmpty());
 }

@@ -45,8 +45,8 @@ std::string_view whyForbidden(std::string_view path, std::string_view header)
         if (!isLiveEngine(path) && !beginsWithOneOf(path, {"tests/runtime/", "tests/gpu/", "bench/"})) {
             return "LibTorch, CUDA, CUPTI, NCCL and MPI stay in engine/runtime, engine/probe and engine/transport";
         }
-        if (isLiveEngine(path) && path.ends_with(".h") && !path.ends_with("_torch.h")) {
-            return "headers of LibTorch, CUDA, CUPTI, NCCL and MPI belong in .cpp files, or in a private *_torch.h";
+        if (isLiveEngine(path) && path.ends_with(".h") && !path.ends_with("_torch.h") && !path.ends_with("_cupti.h")) {
+            return "headers of LibTorch, CUDA, CUPTI, NCCL and MPI belong in .cpp files, or in a private *_torch.h or *_cupti.h";
         }
     }
     if (header.starts_with("CLI/") && !path.starts_with("app/")) return "CLI11 stays in app/";
