@@ -15,7 +15,7 @@ std::string noMpiModule()
 
 Finding findMpi()
 {
-    Finding finding{.key = "mpi", .title = "MPI", .disables = "mode processes; threads and emulated are not affected"};
+    Finding finding{.key = "mpi", .title = "MPI", .disables = "mode processes under mpirun; under torchrun it has a way of its own, threads and emulated are not affected"};
     const std::filesystem::path file = programFolder() / runtime::kMpiModule;
     std::error_code ignored;
     if (!std::filesystem::exists(file, ignored)) {

@@ -9,10 +9,12 @@
 #include "engine/runtime/runnable.h"
 #include "engine/transport/mpi/mpi_module.h"
 #include "engine/transport/process_group.h"
+#include "engine/transport/tcp/tcp_port.h"
 
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -36,6 +38,8 @@ bool couldBegin(const engine::Plan& plan)
 Expected<void> enterLiveEngine() { return {}; }
 
 namespace {
+
+constexpr std::chrono::seconds kPatience{60}; // for others that torchrun, or somebody by hand, starts elsewhere
 
 class ProcessTeam final : public Team {
 public:
@@ -72,9 +76,7 @@ std::string hostName()
     return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-} // namespace
-
-Expected<std::unique_ptr<Team>> joinTeam(const Launch& launch)
+Expected<std::unique_ptr<runtime::MessagePort>> openMpi()
 {
     const std::filesystem::path file = programFolder() / runtime::kMpiModule;
     std::error_code ignored;
@@ -85,8 +87,27 @@ Expected<std::unique_ptr<Team>> joinTeam(const Launch& launch)
     std::array<char, 512> reason{};
     std::unique_ptr<runtime::MessagePort> port(open(reason.data(), reason.size()));
     if (port == nullptr) return Error{reason.data()};
+    return port;
+}
+
+Expected<std::unique_ptr<runtime::MessagePort>> openTcp(const Launch& launch)
+{
+    const LaunchMeeting& meeting = *launch.meeting;
+    Expected<std::unique_ptr<runtime::MeetingPoint>> point = runtime::openMeetingPoint(
+        {.host = meeting.host, .port = meeting.port, .serves = meeting.rank == 0 && !meeting.served, .patience = kPatience, .round = meeting.round});
+    if (!point.ok()) return point.error();
+    return runtime::openTcpPort(std::move(point).value(), {.rank = meeting.rank, .size = launch.size, .patience = kPatience});
+}
+
+} // namespace
+
+Expected<std::unique_ptr<Team>> joinTeam(const Launch& launch)
+{
+    Expected<std::unique_ptr<runtime::MessagePort>> port = launch.meeting ? openTcp(launch) : openMpi();
+    if (!port.ok()) return port.error();
     Expected<std::unique_ptr<runtime::ProcessGroup>> group =
-        runtime::ProcessGroup::join(std::move(port), {.host = hostName(), .clock = clockName()}, launch.together);
+        runtime::ProcessGroup::join(std::move(port).value(), {.host = hostName(), .clock = clockName()}, launch.together,
+                                    launch.meeting ? runtime::Launcher::Torchrun : runtime::Launcher::Mpirun);
     if (!group.ok()) return group.error();
     return std::unique_ptr<Team>(std::make_unique<ProcessTeam>(std::move(group).value()));
 }

@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -39,12 +40,22 @@ public:
     virtual std::unique_ptr<engine::Session> makeSession() = 0;
 };
 
-// What mpirun has started.
+// Where processes meet that torchrun has started, or whatever sets its variables.
+struct LaunchMeeting {
+    int rank = 0;
+    std::string host;
+    int port = 0;
+    bool served = false; // by torchrun itself; else by rank 0
+    std::string round;   // which of torchrun's attempts
+};
 struct Launch {
     int size = 1;     // processes
     int together = 1; // of them on this host
+    std::optional<LaunchMeeting> meeting = {}; // without one, mpirun has started them
+
+    [[nodiscard]] const char* launcher() const { return meeting ? "torchrun" : "mpirun"; }
 };
-// Waits for all of them; an error with the remedy in a build without MPI.
+// Waits for all of them; an error with the remedy where one does not come, and under mpirun in a build without MPI.
 Expected<std::unique_ptr<Team>> joinTeam(const Launch& launch);
 
 // The LibTorch that this build is made for; empty without one.

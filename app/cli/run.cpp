@@ -339,9 +339,9 @@ Asked askedPlan(const Options& options, const std::optional<Launch>& launch)
     if (!plan.ok()) return {{}, wrongUse(plan.error())};
     if (auto checked = engine::checkPlan(plan.value()); !checked.ok()) return {{}, refused(opened.value(), plan.value(), checked.error())};
     if (launch && launch->size > 1 && plan.value().run.mode != engine::RunMode::Processes)
-        return {{}, wrongUse(Error{fmt::format("mpirun has started {} processes, and in mode {} one runs the whole plan: give --mode processes, or start it "
-                                               "without mpirun",
-                                               launch->size, engine::runModeText(plan.value().run.mode))})};
+        return {{}, wrongUse(Error{fmt::format("{} has started {} processes, and in mode {} one runs the whole plan: give --mode processes, or start it "
+                                               "without {}",
+                                               launch->launcher(), launch->size, engine::runModeText(plan.value().run.mode), launch->launcher())})};
     if (auto ends = checkOrder(plan.value(), options.plan, options.overrides); !ends.ok()) return {{}, failed(ends.error())};
     return {std::move(plan).value(), kDone, opened.value()};
 }
@@ -438,9 +438,11 @@ int runInTeam(const engine::Plan& plan, const Options& options, Team& team)
 int runPlan(const Options& options)
 {
     std::signal(SIGPIPE, SIG_IGN); // a reader that went away must not take the run's trace with it
-    const std::optional<Launch> launch = mpiLaunch();
-    const bool several = launch && (launch->size > 1 || options.mode == std::string(engine::runModeText(engine::RunMode::Processes)));
-    if (!several) {
+    const bool processes = options.mode == std::string(engine::runModeText(engine::RunMode::Processes));
+    const Expected<std::optional<Launch>> found = findLaunch(processes ? LaunchFor::Processes : LaunchFor::AnyMode);
+    if (!found.ok()) return wrongUse(found.error());
+    const std::optional<Launch>& launch = found.value();
+    if (!launch) {
         // what can be read but once is left to the program that runs the plan
         if (comesOnce(options.plan, options.overrides))
             if (auto entered = enterLiveEngine(); !entered.ok()) return failed(entered.error());
@@ -462,7 +464,8 @@ void addRun(CLI::App& program, Work& work)
     CLI::App& verb = addVerb(program, "run", "Really run a plan on LibTorch and print what was measured",
                              "stagecraft-cli run hello --steps 5\n"
                              "  stagecraft-cli run gpt-small --ranks 4 --mode emulated --trace run.strace --json\n"
-                             "  mpirun -np 2 stagecraft-cli run hello --mode processes");
+                             "  mpirun -np 2 stagecraft-cli run hello --mode processes\n"
+                             "  torchrun --no-python --nproc-per-node 2 stagecraft-cli run hello --mode processes");
     const auto options = std::make_shared<Options>();
     const auto text = [&verb](const char* name, Overrides::Text& target, const char* type, const char* help) {
         verb.add_option_function<std::string>(
@@ -470,7 +473,7 @@ void addRun(CLI::App& program, Work& work)
             ->type_name(type);
     };
     verb.add_option("PLAN", options->plan, "Plan file or preset; it needs a model")->required();
-    text("--mode", options->mode, "threads|emulated|processes", "A thread per rank, virtual ranks on virtual clocks, or a process per rank, under mpirun");
+    text("--mode", options->mode, "threads|emulated|processes", "A thread per rank, virtual ranks on virtual clocks, or a process per rank, under mpirun or torchrun");
     text("--device", options->device, "cpu", "Where tensors live");
     text("--steps", options->steps, "N", "Training steps");
     text("--check", options->check, "off|first|all", "On which steps gradients are compared with the sequential model's");

@@ -252,12 +252,15 @@ Expected<void> checkProcesses(const Plan& plan, const ProcessGroup* group)
         return Error{fmt::format("mode processes runs one replica, and the plan's machine has {}: take mode threads or emulated", plan.machine.replicas)};
     if (plan.run.activations == ActivationAccount::SavedTensors)
         return Error{"run.activations: \"saved-tensors\" is counted over all ranks of one process; take \"allocator\", or mode threads or emulated"};
-    const std::string line = fmt::format("mpirun -np {} stagecraft-cli run PLAN --mode processes", plan.pipeline.ranks);
+    const std::string ranks = traces::counted(plan.pipeline.ranks, "rank");
+    const std::string mpirun = fmt::format("mpirun -np {} stagecraft-cli run PLAN --mode processes", plan.pipeline.ranks);
+    const std::string torchrun = fmt::format("torchrun --no-python --nproc-per-node {} stagecraft-cli run PLAN --mode processes", plan.pipeline.ranks);
     if (group == nullptr)
-        return Error{fmt::format("mode processes needs a process for each of the {}, which mpirun starts: {}", traces::counted(plan.pipeline.ranks, "rank"), line)};
+        return Error{fmt::format("mode processes needs a process for each of the {}, which mpirun or torchrun starts: {}, or {}", ranks, mpirun, torchrun)};
     if (group->size() == plan.pipeline.ranks) return {};
-    return Error{fmt::format("the plan has {}, and mpirun has started {} process{}: {}", traces::counted(plan.pipeline.ranks, "rank"), group->size(),
-                             group->size() == 1 ? "" : "es", line)};
+    if (group->launcher() == Launcher::Torchrun)
+        return Error{fmt::format("the plan has {}, and WORLD_SIZE is {}: {}", ranks, group->size(), torchrun)};
+    return Error{fmt::format("the plan has {}, and mpirun has started {} process{}: {}", ranks, group->size(), group->size() == 1 ? "" : "es", mpirun)};
 }
 
 } // namespace

@@ -9,11 +9,14 @@
 //   line.watch(200us, [](int rank) { ... });              // lets the time pass; one thread
 #pragma once
 
+#include "engine/transport/tcp/sockets.h"
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,7 +37,7 @@ public:
 
     // Where rank 0 is reached, and by which word the two know each other; empty where it cannot listen.
     [[nodiscard]] const std::string& invitation() const { return invitation_; }
-    // To rank 0, or of rank 0 to so many others. Who has none is watched by mpirun alone.
+    // To rank 0, or of rank 0 to so many others. Who has none is watched by mpirun or torchrun alone.
     [[nodiscard]] int connections();
 
     void watch(std::chrono::microseconds time, const std::function<void(int rank)>& lost);
@@ -43,13 +46,13 @@ public:
 
 private:
     struct Peer {
-        int descriptor = -1;
+        Descriptor descriptor = {};
         bool leaving = false;
     };
 
     // Has connected and not said the whole word yet: anybody of any network, for whom nobody waits.
     struct Stranger {
-        int descriptor = -1;
+        Descriptor descriptor;
         std::string said;
         std::chrono::steady_clock::time_point until; // then he is sent away
     };
@@ -62,7 +65,7 @@ private:
 
     std::string word_; // by which the processes of one run know each other
     std::string invitation_;
-    int listening_ = -1;
+    std::optional<Listener> listening_; // rank 0's
     std::vector<Stranger> strangers_; // of the thread that watches
     std::mutex mutex_; // guards peers_
     std::map<int, Peer> peers_; // by rank

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One process' end of what carries bytes between the processes of a run: MPI, or in tests a place in memory. It knows no tensors and
+// One process' end of what carries bytes between the processes of a run: MPI, TCP, or in tests a place in memory. It knows no tensors and
 // no ranks' work. Between two processes, what is sent on one channel is matched with what is asked for there in that order, so a receiver
 // needs no numbers to tell messages apart: a head says which bodies follow it. When they are done is in no order. One thread at a time.
 //

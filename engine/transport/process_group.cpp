@@ -41,15 +41,15 @@ std::string apart(int rank, std::string_view about, std::string_view first)
 
 } // namespace
 
-Expected<std::unique_ptr<ProcessGroup>> ProcessGroup::join(std::unique_ptr<MessagePort> port, const Member& self, int together)
+Expected<std::unique_ptr<ProcessGroup>> ProcessGroup::join(std::unique_ptr<MessagePort> port, const Member& self, int together, Launcher launcher)
 {
-    std::unique_ptr<ProcessGroup> group(new ProcessGroup(std::move(port), together));
+    std::unique_ptr<ProcessGroup> group(new ProcessGroup(std::move(port), together, launcher));
     group->meet(self);
     return group;
 }
 
-ProcessGroup::ProcessGroup(std::unique_ptr<MessagePort> port, int together)
-    : port_(std::move(port)), members_(static_cast<std::size_t>(port_->size())),
+ProcessGroup::ProcessGroup(std::unique_ptr<MessagePort> port, int together, Launcher launcher)
+    : port_(std::move(port)), launcher_(launcher), members_(static_cast<std::size_t>(port_->size())),
       office_(std::make_unique<PostOffice>(*port_, patienceFor(together), [this](std::chrono::microseconds time, PostOffice::Health health) { lookAfterOthers(time, health); }))
 {
 }

@@ -15,6 +15,7 @@
 #include "traces/base/expected.h"
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -27,6 +28,9 @@ namespace stagecraft::runtime {
 using traces::Error;
 using traces::Expected;
 
+// Who started the processes: for messages that say what to do.
+enum class Launcher : std::uint8_t { Mpirun, Torchrun };
+
 struct Member {
     std::string host;
     std::string clock; // two of the same name read one clock
@@ -35,13 +39,15 @@ struct Member {
 class ProcessGroup {
 public:
     // `together`: processes on this host, which share its cores. Waits for all to join.
-    static Expected<std::unique_ptr<ProcessGroup>> join(std::unique_ptr<MessagePort> port, const Member& self, int together);
+    static Expected<std::unique_ptr<ProcessGroup>> join(std::unique_ptr<MessagePort> port, const Member& self, int together,
+                                                        Launcher launcher = Launcher::Mpirun);
     ~ProcessGroup();
     ProcessGroup(const ProcessGroup&) = delete;
     ProcessGroup& operator=(const ProcessGroup&) = delete;
 
     [[nodiscard]] int rank() const { return port_->rank(); }
     [[nodiscard]] int size() const { return port_->size(); }
+    [[nodiscard]] Launcher launcher() const { return launcher_; }
     [[nodiscard]] const Member& member(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
     [[nodiscard]] bool onOneHost() const;
     [[nodiscard]] PostOffice& office() { return *office_; }
@@ -59,13 +65,14 @@ public:
     void leave(); // all that was sent has arrived, and all leave; not where one is lost
 
 private:
-    ProcessGroup(std::unique_ptr<MessagePort> port, int together);
+    ProcessGroup(std::unique_ptr<MessagePort> port, int together, Launcher launcher);
     void meet(const Member& self);
     void noteLoss(int rank);
     void lookAfterOthers(std::chrono::microseconds time, PostOffice::Health health);
     std::optional<Mail> await(MailKind kind, int from); // nothing where one is lost
 
     std::unique_ptr<MessagePort> port_;
+    Launcher launcher_;
     std::vector<Member> members_; // by rank
     std::unique_ptr<LifeLine> line_;
     std::atomic<LifeLine*> watched_{nullptr};

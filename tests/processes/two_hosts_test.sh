@@ -3,13 +3,14 @@
 #
 # A run on two hosts (two_hosts.sh): the gradients are right to the bit, the clocks are brought together, and rank 0 has the whole trace.
 set -euo pipefail
-cli=$1
+launcher=$1
+cli=$2
 here=$(dirname "$0")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
 code=0
-"$here/two_hosts.sh" "$cli" run hello --mode processes --steps 3 --check all --json --trace "$folder/run.strace" >"$folder/result.json" || code=$?
+"$here/two_hosts.sh" "$launcher" "$cli" run hello --mode processes --steps 3 --check all --json --trace "$folder/run.strace" >"$folder/result.json" || code=$?
 if ((code == 77)); then
     cat "$folder/result.json"
     exit 77

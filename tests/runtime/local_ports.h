@@ -20,10 +20,17 @@
 
 namespace stagecraft::runtime {
 
-class LocalNet {
+// The ports of a run's processes, each to be had once.
+class Net {
+public:
+    virtual ~Net() = default;
+    virtual std::unique_ptr<MessagePort> port(int rank) = 0;
+};
+
+class LocalNet final : public Net {
 public:
     explicit LocalNet(int size) : size_(size) {}
-    std::unique_ptr<MessagePort> port(int rank) { return std::make_unique<Port>(*this, rank); }
+    std::unique_ptr<MessagePort> port(int rank) override { return std::make_unique<Port>(*this, rank); }
 
 private:
     struct Message {

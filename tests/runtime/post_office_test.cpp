@@ -3,7 +3,7 @@
 #include "engine/transport/life_line.h"
 #include "engine/transport/post_office.h"
 #include "engine/transport/process_group.h"
-#include "tests/runtime/local_ports.h"
+#include "tests/runtime/tcp_ports.h"
 
 #include <gtest/gtest.h>
 
@@ -26,15 +26,20 @@ using namespace std::chrono_literals;
 std::span<const std::byte> bytesOf(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
 
 struct Pair {
-    LocalNet net{2};
-    std::unique_ptr<MessagePort> ports[2]{net.port(0), net.port(1)};
+    explicit Pair(NetKind kind) : net(makeNet(kind, 2)) {}
+
+    std::unique_ptr<Net> net;
+    std::unique_ptr<MessagePort> ports[2]{net->port(0), net->port(1)};
     PostOffice first{*ports[0], {}};
     PostOffice second{*ports[1], {}};
 };
 
-TEST(PostOffice, BringsATextAndItsBodies)
+class PostOfficeOver : public testing::TestWithParam<NetKind> {};
+INSTANTIATE_TEST_SUITE_P(Ports, PostOfficeOver, testing::Values(NetKind::Memory, NetKind::Tcp), netName);
+
+TEST_P(PostOfficeOver, BringsATextAndItsBodies)
 {
-    Pair pair;
+    Pair pair(GetParam());
     const auto kept = std::make_shared<const std::string>(100'000, 'x');
     pair.first.send(1, MailKind::Part, "hello", {bytesOf(*kept), {}}, kept);
     std::optional<Mail> mail;
@@ -46,9 +51,9 @@ TEST(PostOffice, BringsATextAndItsBodies)
     EXPECT_EQ(kept.use_count(), 1); // let go
 }
 
-TEST(PostOffice, KeepsTheOrderOfOneSenderAndItsKind)
+TEST_P(PostOfficeOver, KeepsTheOrderOfOneSenderAndItsKind)
 {
-    Pair pair;
+    Pair pair(GetParam());
     for (int i = 0; i < 100; ++i) pair.first.send(1, i % 2 == 0 ? MailKind::Report : MailKind::Go, std::to_string(i));
     for (int i = 0; i < 100; ++i) {
         std::optional<Mail> mail;
@@ -59,10 +64,12 @@ TEST(PostOffice, KeepsTheOrderOfOneSenderAndItsKind)
 
 // What is large is done only once the test lets it.
 struct LatePair {
+    explicit LatePair(NetKind kind) : net(makeNet(kind, 2)) {}
+
     std::atomic<bool> let{false};
-    LocalNet net{2};
-    std::unique_ptr<MessagePort> port = net.port(0);
-    LatePort latePort{net.port(1), [this](const LatePort::Asked& asked) { return asked.bytes > 1000 && !let; }};
+    std::unique_ptr<Net> net;
+    std::unique_ptr<MessagePort> port = net->port(0);
+    LatePort latePort{net->port(1), [this](const LatePort::Asked& asked) { return asked.bytes > 1000 && !let; }};
     PostOffice first{*port, {}};
     PostOffice second{latePort, {}};
 
@@ -72,9 +79,9 @@ struct LatePair {
     }
 };
 
-TEST(PostOffice, LetsNothingOvertakeALargeBodyOfTheSameSender)
+TEST_P(PostOfficeOver, LetsNothingOvertakeALargeBodyOfTheSameSender)
 {
-    LatePair pair;
+    LatePair pair(GetParam());
     const std::string large(100'000, 'x');
     pair.first.send(1, MailKind::Checked, "first", {bytesOf(large)});
     pair.first.send(1, MailKind::Checked, "second", {bytesOf("small")});
@@ -94,9 +101,9 @@ TEST(PostOffice, LetsNothingOvertakeALargeBodyOfTheSameSender)
 }
 
 // MPI announces a long head before it has it; its sender may die in between, and then somebody has to see that.
-TEST(PostOffice, DoesNotStandStillForAHeadThatIsUnderWay)
+TEST_P(PostOfficeOver, DoesNotStandStillForAHeadThatIsUnderWay)
 {
-    LatePair pair;
+    LatePair pair(GetParam());
     const std::string longText(5000, 't');
     pair.first.send(1, MailKind::Checked, longText, {bytesOf("of the long one")});
     pair.first.send(1, MailKind::Checked, "short", {bytesOf("of the short one")});
@@ -120,9 +127,9 @@ struct Listener final : PostOffice::Receiver {
     std::atomic<int> count{0};
 };
 
-TEST(PostOffice, HandsOverWhatCameBeforeSomebodyListened)
+TEST_P(PostOfficeOver, HandsOverWhatCameBeforeSomebodyListened)
 {
-    Pair pair;
+    Pair pair(GetParam());
     Listener listener;
     pair.first.send(1, MailKind::End, "a");
     pair.second.waitUntil([&] { return pair.first.allSent(); });
@@ -145,9 +152,9 @@ struct Poor final : PostOffice::Receiver {
     std::atomic<int> refusedFrom{-1};
 };
 
-TEST(PostOffice, TellsWhereThereIsNoRoomAndGoesOn)
+TEST_P(PostOfficeOver, TellsWhereThereIsNoRoomAndGoesOn)
 {
-    Pair pair;
+    Pair pair(GetParam());
     Poor poor;
     pair.second.subscribe(MailKind::Boundary, &poor);
     const auto kept = std::make_shared<const std::string>("body");
@@ -314,16 +321,19 @@ TEST(LifeLine, KnowsWhoSaysTheWordInPieces)
     while (first.connections() == 0) watch();
 }
 
-TEST(ProcessGroup, AgreesOnTheFirstErrorAndSharesWhatTheFirstHas)
+class ProcessGroupOver : public testing::TestWithParam<NetKind> {};
+INSTANTIATE_TEST_SUITE_P(Ports, ProcessGroupOver, testing::Values(NetKind::Memory, NetKind::Tcp), netName);
+
+TEST_P(ProcessGroupOver, AgreesOnTheFirstErrorAndSharesWhatTheFirstHas)
 {
     constexpr int kSize = 3;
-    LocalNet net(kSize);
+    const std::unique_ptr<Net> net = makeNet(GetParam(), kSize);
     std::vector<std::jthread> processes;
     std::vector<std::string> errors(kSize);
     std::vector<std::string> shared(kSize);
     for (int r = 0; r < kSize; ++r)
         processes.emplace_back([&, r] {
-            const auto group = ProcessGroup::join(net.port(r), {.host = r == 2 ? "other" : "here", .clock = "c"}, kSize).value();
+            const auto group = ProcessGroup::join(net->port(r), {.host = r == 2 ? "other" : "here", .clock = "c"}, kSize).value();
             EXPECT_FALSE(group->onOneHost());
             EXPECT_EQ(group->member(2).host, "other");
             EXPECT_TRUE(group->agree("the start", {}).ok());
@@ -339,16 +349,16 @@ TEST(ProcessGroup, AgreesOnTheFirstErrorAndSharesWhatTheFirstHas)
 }
 
 // One that cannot start has nothing more to say but that it leaves, which the others must not take for its consent.
-TEST(ProcessGroup, CallsItAnErrorForAllWhereOneLeavesWhileTheOthersStart)
+TEST_P(ProcessGroupOver, CallsItAnErrorForAllWhereOneLeavesWhileTheOthersStart)
 {
     constexpr int kSize = 3;
     for (int gone = 0; gone < kSize; ++gone) {
-        LocalNet net(kSize);
+        const std::unique_ptr<Net> net = makeNet(GetParam(), kSize);
         std::vector<std::jthread> processes;
         std::vector<std::string> errors(kSize);
         for (int r = 0; r < kSize; ++r)
             processes.emplace_back([&, r] {
-                const auto group = ProcessGroup::join(net.port(r), {.host = "here", .clock = "c"}, kSize).value();
+                const auto group = ProcessGroup::join(net->port(r), {.host = "here", .clock = "c"}, kSize).value();
                 for (const char* about : {"the files", "the start"}) {
                     if (r == gone) break;
                     const Expected<void> all = group->agree(about, {});

@@ -108,6 +108,18 @@ INSTANTIATE_TEST_SUITE_P(Runtime, EveryFamilyInProcesses, testing::ValuesIn(ever
     return name;
 });
 
+TEST(Processes, SendOverTcpWhatTheyDoInMemory)
+{
+    for (const Plan& plan : {inProcesses("interleaved", 2, 2), inProcesses("zb-v", 2, 2), inProcesses("dualpipe", 2, 1)}) {
+        const TeamOutcome team = runTeam(plan, {.net = NetKind::Tcp});
+        const Outcome& first = team.ranks.front();
+        ASSERT_TRUE(first.result) << (first.failure ? first.failure->text : team.refusals.front());
+        EXPECT_EQ(first.result->gradientCheck, GradientCheck::Bitwise);
+        EXPECT_EQ(first.result->loss, lossesInThreads(plan));
+        expectWhole(first.trace, plan);
+    }
+}
+
 TEST(Processes, TakeSlicesAndRecomputations)
 {
     Plan plan = inProcesses("seq1f1b", 2, 1);

@@ -9,6 +9,7 @@
 #include "engine/transport/process_group.h"
 #include "tests/runtime/local_ports.h"
 #include "tests/runtime/run_plan.h"
+#include "tests/runtime/tcp_ports.h"
 
 #include <functional>
 #include <map>
@@ -37,6 +38,7 @@ struct TeamOptions {
     std::map<int, traces::TimeNs> speed = {};         // by rank: of its clock
     LatePort::IsLate isLate = {};             // whose messages overtake each other
     std::map<int, std::size_t> ringCapacities = {}; // by rank
+    NetKind net = NetKind::Memory;
     std::function<void(engine::Session&, Outcome&)> lead = followToEnd; // what rank 0 does once it has started
 };
 
@@ -49,7 +51,7 @@ inline TeamOutcome runTeam(const engine::Plan& plan, const TeamOptions& options 
 {
     if (size == 0) size = plan.pipeline.ranks;
     TeamOutcome team{std::vector<Outcome>(static_cast<std::size_t>(size)), std::vector<std::string>(static_cast<std::size_t>(size))};
-    LocalNet net(size);
+    const std::unique_ptr<Net> net = makeNet(options.net, size);
     std::vector<std::jthread> processes;
     for (int r = 0; r < size; ++r)
         processes.emplace_back([&, r] {
@@ -59,7 +61,7 @@ inline TeamOutcome runTeam(const engine::Plan& plan, const TeamOptions& options 
             const auto speed = options.speed.find(r);
             const OtherClock clock(elsewhere ? ahead->second : 0, speed != options.speed.end() ? speed->second : 1);
             const std::string host = elsewhere ? "host" + std::to_string(r) : "here";
-            std::unique_ptr<MessagePort> port = net.port(r);
+            std::unique_ptr<MessagePort> port = net->port(r);
             if (options.isLate) port = std::make_unique<LatePort>(std::move(port), options.isLate);
             const auto group = ProcessGroup::join(std::move(port), {.host = host, .clock = host}, size).value();
             LocalSessionOptions session{.clock = &clock, .group = group.get()};

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Processes that know each other by the variables that torchrun gives them; torchrun itself starts them in torchrun_test.sh.
+#include "tests/cli/process.h"
+#include "traces/format/trace_file.h"
+
+#include <nlohmann/json.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace stagecraft::cli::test {
+namespace {
+
+using Json = nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// A port of this host; as long as it lives nobody else can have it.
+class Port {
+public:
+    Port()
+    {
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        socklen_t size = sizeof address;
+        EXPECT_EQ(::bind(descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+        EXPECT_EQ(::listen(descriptor_, 1), 0);
+        EXPECT_EQ(::getsockname(descriptor_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+        number = std::to_string(ntohs(address.sin_port));
+    }
+    ~Port() { ::close(descriptor_); }
+    Port(const Port&) = delete;
+    Port& operator=(const Port&) = delete;
+
+    std::string number;
+
+private:
+    int descriptor_ = ::socket(AF_INET, SOCK_STREAM, 0);
+};
+
+class WithTorchrunsVariables : public testing::Test {
+protected:
+    using Arguments = std::vector<std::string>;
+
+    WithTorchrunsVariables() { std::filesystem::create_directories(folder_); }
+    ~WithTorchrunsVariables() override { std::filesystem::remove_all(folder_); }
+
+    // The variables, and stagecraft-cli with the arguments.
+    static std::unique_ptr<Process> start(const Arguments& variables, const Arguments& arguments)
+    {
+        Arguments line{"/usr/bin/env"};
+        line.insert(line.end(), variables.begin(), variables.end());
+        line.push_back(program());
+        line.insert(line.end(), arguments.begin(), arguments.end());
+        return std::make_unique<Process>(line);
+    }
+    static Output alone(const Arguments& variables, const Arguments& arguments) { return start(variables, arguments)->finish(); }
+
+    // As torchrun without its agent: the last rank first, so that others wait for the first.
+    std::vector<std::unique_ptr<Process>> startAll(int size, const Arguments& arguments) const
+    {
+        const std::string port = Port().number;
+        std::vector<std::unique_ptr<Process>> processes(static_cast<std::size_t>(size));
+        for (int r = size - 1; r >= 0; --r) {
+            const std::string rank = std::to_string(r);
+            processes[static_cast<std::size_t>(r)] =
+                start({"RANK=" + rank, "LOCAL_RANK=" + rank, "WORLD_SIZE=" + std::to_string(size), "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}, arguments);
+        }
+        return processes;
+    }
+    // By rank.
+    [[nodiscard]] std::vector<Output> run(int size, const Arguments& arguments) const
+    {
+        const auto processes = startAll(size, arguments);
+        std::vector<Output> outputs;
+        for (const auto& process : processes) outputs.push_back(process->finish());
+        return outputs;
+    }
+
+    [[nodiscard]] std::string file(const std::string& name) const { return (folder_ / name).string(); }
+    [[nodiscard]] std::vector<std::string> files() const
+    {
+        std::vector<std::string> names;
+        for (const auto& entry : std::filesystem::directory_iterator(folder_)) names.push_back(entry.path().filename());
+        std::sort(names.begin(), names.end());
+        return names;
+    }
+
+private:
+    std::filesystem::path folder_ = std::filesystem::temp_directory_path() / ("stagecraft-torchrun-" + std::to_string(::getpid()));
+};
+
+TEST_F(WithTorchrunsVariables, RunsHelloInTwoProcessesAsInThreads)
+{
+    const auto ranks = run(2, {"run", "hello", "--mode", "processes", "--steps", "3", "--check", "all", "--json", "--trace", file("run.strace")});
+    ASSERT_EQ(ranks[0].exitCode, 0) << ranks[0].err;
+    EXPECT_EQ(ranks[1].exitCode, 0) << ranks[1].err;
+    EXPECT_THAT(ranks[1].out + ranks[1].err, IsEmpty()); // rank 0 says it all
+    EXPECT_THAT(ranks[0].err, IsEmpty());
+    const Json result = Json::parse(ranks[0].out);
+    EXPECT_EQ(result["mode"], "processes");
+    EXPECT_EQ(result["gradient_check"], "bitwise");
+    EXPECT_TRUE(result["clocks"].empty()); // one host, one clock
+    EXPECT_EQ(result["loss"], Json::parse(stagecraft({"run", "hello", "--mode", "threads", "--steps", "3", "--json"}).out)["loss"]);
+
+    EXPECT_THAT(files(), testing::ElementsAre("run.strace")); // the parts are in it
+    const traces::Trace trace = traces::loadTrace(file("run.strace")).value();
+    EXPECT_EQ(trace.steps().size(), 3U);
+    EXPECT_EQ(trace.info.ranks, 2);
+    EXPECT_EQ(trace.info.label, traces::TraceLabel::Measured);
+    EXPECT_TRUE(trace.notes().empty());
+    EXPECT_EQ(trace.clockReadings().size(), 2U);
+}
+
+TEST_F(WithTorchrunsVariables, RunsTwoDirectionsInFourProcesses)
+{
+    const auto ranks = run(4, {"run", "mlp", "--mode", "processes", "--schedule", "dualpipe", "--ranks", "4", "--microbatches", "8", "--steps", "2", "--check",
+                               "all", "--json"});
+    ASSERT_EQ(ranks[0].exitCode, 0) << ranks[0].err;
+    EXPECT_EQ(Json::parse(ranks[0].out)["gradient_check"], "bitwise");
+}
+
+TEST_F(WithTorchrunsVariables, SaysWhatToDoWhereTheNumbersDiffer)
+{
+    const auto ranks = run(3, {"run", "hello", "--mode", "processes"});
+    for (const Output& rank : ranks) EXPECT_EQ(rank.exitCode, 1);
+    EXPECT_THAT(ranks[0].err, HasSubstr("the plan has 2 ranks, and WORLD_SIZE is 3: torchrun --no-python --nproc-per-node 2 stagecraft-cli run PLAN --mode processes"));
+    EXPECT_THAT(ranks[1].err + ranks[2].err, IsEmpty());
+}
+
+TEST_F(WithTorchrunsVariables, DoesNotRunAPlanOnceForEachProcess)
+{
+    const auto ranks = run(2, {"run", "hello"});
+    for (const Output& rank : ranks) EXPECT_EQ(rank.exitCode, 2);
+    EXPECT_THAT(ranks[0].err, HasSubstr("torchrun has started 2 processes, and in mode threads one runs the whole plan: give --mode processes, or start it "
+                                        "without torchrun"));
+    EXPECT_THAT(ranks[0].out + ranks[1].out + ranks[1].err, IsEmpty());
+    // one process is no team
+    EXPECT_EQ(alone({"WORLD_SIZE=1"}, {"run", "hello", "--steps", "1"}).exitCode, 0);
+}
+
+TEST_F(WithTorchrunsVariables, NamesWhatIsMissingOfThemAndWhatCannotBe)
+{
+    const Arguments hello{"run", "hello", "--mode", "processes"};
+    const auto refusal = [&](const Arguments& variables) {
+        const Output output = alone(variables, hello);
+        EXPECT_EQ(output.exitCode, 2);
+        return output.err;
+    };
+    EXPECT_THAT(refusal({"RANK=0", "WORLD_SIZE=2"}), HasSubstr("the environment has no MASTER_ADDR, no MASTER_PORT: each process of a run needs RANK, WORLD_SIZE"));
+    EXPECT_THAT(refusal({"RANK=0", "MASTER_ADDR=here", "MASTER_PORT=29500"}), HasSubstr("the environment has no WORLD_SIZE:"));
+    EXPECT_THAT(refusal({"RANK=2", "WORLD_SIZE=2", "MASTER_ADDR=here", "MASTER_PORT=29500"}), HasSubstr("RANK=2 is not allowed in the environment; 0 to 1"));
+    EXPECT_THAT(refusal({"RANK=0", "WORLD_SIZE=two", "MASTER_ADDR=here", "MASTER_PORT=29500"}), HasSubstr("WORLD_SIZE=two is not allowed"));
+    EXPECT_THAT(refusal({"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=here", "MASTER_PORT=70000"}), HasSubstr("MASTER_PORT=70000 is not allowed in the environment; 1 to 65535"));
+}
+
+TEST_F(WithTorchrunsVariables, SaysThatThePortIsInUse)
+{
+    const Port taken;
+    const Output output = alone({"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + taken.number}, {"run", "hello", "--mode", "processes"});
+    EXPECT_EQ(output.exitCode, 1);
+    EXPECT_THAT(output.err, HasSubstr("rank 0 cannot have port " + taken.number + " (MASTER_PORT) for the ranks to meet at: Address already in use. Give another"));
+}
+
+TEST_F(WithTorchrunsVariables, SaysWhichRankWasKilledAndKeepsWhatAllWroteOfTheTrace)
+{
+    const auto ranks =
+        startAll(3, {"run", "mlp", "--ranks", "3", "--mode", "processes", "--steps", "1000000", "--check", "off", "--trace", file("run.strace")});
+    const auto grown = [&](int rank) {
+        std::error_code none;
+        const auto size = std::filesystem::file_size(file("run.rank" + std::to_string(rank) + ".strace"), none);
+        return !none && size > 20'000;
+    };
+    while (!grown(0) || !grown(1) || !grown(2)) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    ranks[2]->signal(SIGKILL);
+    const Output first = ranks[0]->finish();
+    EXPECT_EQ(first.exitCode, 1);
+    EXPECT_THAT(first.err, HasSubstr("stagecraft-cli: rank 2 died"));
+    const Output second = ranks[1]->finish();
+    EXPECT_EQ(second.exitCode, 1);
+    EXPECT_THAT(second.err, IsEmpty()); // rank 0 speaks
+    ranks[2]->finish();
+
+    EXPECT_THAT(files(), testing::ElementsAre("run.rank0.strace", "run.rank1.strace", "run.rank2.strace"));
+    const Output joined = stagecraft({"convert", file("run.rank0.strace"), file("run.rank1.strace"), file("run.rank2.strace"), file("whole.strace")});
+    EXPECT_EQ(joined.exitCode, 0) << joined.err;
+    EXPECT_GT(traces::loadTrace(file("whole.strace")).value().steps().size(), 0U);
+}
+
+// Whoever is left without rank 0 says so.
+TEST_F(WithTorchrunsVariables, EndsWithoutRankZero)
+{
+    const auto ranks = startAll(2, {"run", "mlp", "--ranks", "2", "--mode", "processes", "--steps", "1000000", "--check", "off", "--trace", file("run.strace")});
+    std::error_code none;
+    while (std::filesystem::file_size(file("run.rank1.strace"), none) < 20'000 || none) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    ranks[0]->signal(SIGKILL);
+    const Output second = ranks[1]->finish();
+    EXPECT_EQ(second.exitCode, 1);
+    EXPECT_THAT(second.err, HasSubstr("rank 0 died"));
+    ranks[0]->finish();
+}
+
+} // namespace
+} // namespace stagecraft::cli::test
