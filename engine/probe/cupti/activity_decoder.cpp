@@ -5,6 +5,7 @@
 #include "engine/probe/cupti/record_sizes_cupti.h"
 #include "traces/store/bounds.h"
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <optional>
@@ -64,9 +65,13 @@ OverheadKind overheadOf(std::uint32_t kind)
 }
 
 // One buffer's walk. An enum field is read as a number: a broken buffer may hold any.
+template <class NameOfCall>
 class Walk {
 public:
-    Walk(const DecodeOptions& options, KernelNames& names, ActivityBatch& batch) : options_(options), names_(names), batch_(batch) {}
+    Walk(const DecodeOptions& options, ActivityNames& names, NameOfCall nameOfCall, ActivityBatch& batch)
+        : options_(options), names_(names), nameOfCall_(std::move(nameOfCall)), batch_(batch)
+    {
+    }
 
     // Cut: less is left of the buffer than the record is long.
     Read take(const std::uint8_t* record, std::size_t left)
@@ -146,7 +151,7 @@ private:
             .span = *when,
             .place = placeOf(r),
             .correlation = r.correlationId,
-            .name = names_.idOf(r.name),
+            .name = names_.ofAddress(r.name),
             .grid = {r.gridX, r.gridY, r.gridZ},
             .block = {r.blockX, r.blockY, r.blockZ},
             .registers = r.registersPerThread,
@@ -215,6 +220,7 @@ private:
                                                     .correlation = r.correlationId,
                                                     .side = side,
                                                     .function = r.cbid,
+                                                    .name = nameOfCall_(side, r.cbid),
                                                     .thread = r.threadId,
                                                     .result = r.returnValue});
         }
@@ -276,7 +282,8 @@ private:
     }
 
     const DecodeOptions& options_;
-    KernelNames& names_;
+    ActivityNames& names_;
+    NameOfCall nameOfCall_;
     ActivityBatch& batch_;
 };
 
@@ -287,11 +294,26 @@ ActivityDecoder::ActivityDecoder(std::shared_ptr<const CuptiLibrary> library, Na
 {
 }
 
+NameId ActivityDecoder::nameOfCall(ApiSide side, std::uint32_t function)
+{
+    if (side == ApiSide::Internal) return {};
+    const auto [known, isNew] = calls_.try_emplace(std::uint64_t{function} << 1 | static_cast<std::uint64_t>(side == ApiSide::Driver));
+    const char* name = nullptr;
+    if (isNew && library_->api().getCallbackName(side == ApiSide::Driver ? CUPTI_CB_DOMAIN_DRIVER_API : CUPTI_CB_DOMAIN_RUNTIME_API,
+                                                 function, &name) == CUPTI_SUCCESS) {
+        known->second = names_.ofText(callName(name));
+    }
+    return known->second;
+}
+
 void ActivityDecoder::decode(std::span<std::uint8_t> records, const DecodeOptions& options, ActivityBatch& batch)
 {
-    Walk walk(options, names_, batch);
+    Walk walk(options, names_, [this](ApiSide side, std::uint32_t function) { return nameOfCall(side, function); }, batch);
     const auto next = library_->api().activityGetNextRecord;
     const std::uint8_t* const end = records.data() + records.size();
+    // A launch leaves three records of 280 bytes in all.
+    const std::size_t most = batch.activities.size() + records.size() / 64;
+    if (most > batch.activities.capacity()) batch.activities.reserve(std::max(most, 2 * batch.activities.capacity()));
     const std::uint8_t* before = nullptr;
     CUpti_Activity* record = nullptr;
     while (!records.empty()) {

@@ -9,10 +9,11 @@
 
 #include "engine/probe/cupti/cupti_library.h"
 #include "engine/probe/cupti/device_activity.h"
-#include "engine/probe/cupti/kernel_names.h"
+#include "engine/probe/cupti/activity_names.h"
 #include "engine/probe/cupti/trace_level.h"
 
 #include <span>
+#include <unordered_map>
 
 namespace stagecraft::runtime {
 
@@ -29,8 +30,11 @@ public:
     void decode(std::span<std::uint8_t> records, const DecodeOptions& options, ActivityBatch& batch);
 
 private:
+    NameId nameOfCall(ApiSide side, std::uint32_t function);
+
     std::shared_ptr<const CuptiLibrary> library_;
-    KernelNames names_;
+    ActivityNames names_;
+    std::unordered_map<std::uint64_t, NameId> calls_; // by side and number
 };
 
 } // namespace stagecraft::runtime

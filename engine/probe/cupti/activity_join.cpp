@@ -51,14 +51,26 @@ void ActivityJoin::addToLaunch(const Activity& activity, std::vector<JoinedActiv
         } else {
             launch.call = activity.span;
         }
-        launch.waiting.emplace_back(activity);
-        settle(activity.correlation, launch, out);
+        settle(activity.correlation, launch, out); // what waited for the call
+        handOnOrKeep(activity, launch, out);
     } else if constexpr (kIsDeviceWork<Activity>) {
-        Launch& launch = launchOf(activity.correlation, out);
-        launch.waiting.emplace_back(activity);
-        settle(activity.correlation, launch, out);
+        handOnOrKeep(activity, launchOf(activity.correlation, out), out);
     } else {
         out.push_back({.activity = activity, .work = kNoWork, .call = std::nullopt});
+    }
+}
+
+template <class Activity>
+void ActivityJoin::handOnOrKeep(const Activity& activity, Launch& launch, std::vector<JoinedActivity>& out)
+{
+    if (!isComplete(kIsDeviceWork<Activity>, launch)) {
+        launch.waiting.emplace_back(activity);
+        if (launch.wait != Wait::Kernel) moveTo(Wait::Kernel, activity.correlation, launch);
+        return;
+    }
+    handOn(activity, launch, out);
+    if constexpr (kIsDeviceWork<Activity>) {
+        if (launch.wait == Wait::Queued && !activity.ofGraph) moveTo(Wait::Served, activity.correlation, launch);
     }
 }
 
@@ -71,17 +83,18 @@ ActivityJoin::Launch& ActivityJoin::launchOf(std::uint32_t correlation, std::vec
     return launch;
 }
 
-bool ActivityJoin::isComplete(const DeviceActivity& activity, const Launch& launch) const
+bool ActivityJoin::isComplete(bool deviceWork, const Launch& launch) const
 {
-    return launch.work != kNoWork && (launch.call || !options_.calls || !isDeviceWork(activity));
+    return launch.work != kNoWork && (launch.call || !options_.calls || !deviceWork);
 }
 
 void ActivityJoin::settle(std::uint32_t correlation, Launch& launch, std::vector<JoinedActivity>& out)
 {
-    bool served = launch.wait == Wait::Served;
+    if (launch.waiting.empty()) return;
+    bool served = false;
     std::size_t kept = 0;
     for (DeviceActivity& each : launch.waiting) {
-        if (!isComplete(each, launch)) {
+        if (!isComplete(isDeviceWork(each), launch)) {
             launch.waiting[kept++] = std::move(each);
             continue;
         }

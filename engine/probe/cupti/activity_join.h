@@ -82,10 +82,12 @@ private:
 
     template <class Activity>
     void addToLaunch(const Activity& activity, std::vector<JoinedActivity>& out);
+    template <class Activity>
+    void handOnOrKeep(const Activity& activity, Launch& launch, std::vector<JoinedActivity>& out);
     Launch& launchOf(std::uint32_t correlation, std::vector<JoinedActivity>& out);
     void settle(std::uint32_t correlation, Launch& launch, std::vector<JoinedActivity>& out);
     void moveTo(Wait wait, std::uint32_t correlation, Launch& launch);
-    [[nodiscard]] bool isComplete(const DeviceActivity& activity, const Launch& launch) const;
+    [[nodiscard]] bool isComplete(bool deviceWork, const Launch& launch) const;
     void handOn(const DeviceActivity& activity, const Launch& launch, std::vector<JoinedActivity>& out);
     void giveUp(Launches::iterator launch, std::vector<JoinedActivity>& out);
     void giveUpOldest(std::vector<JoinedActivity>& out);

@@ -15,6 +15,7 @@ namespace stagecraft::runtime {
 #define STAGECRAFT_CUPTI_FUNCTIONS(X)                                           \
     X(getVersion, cuptiGetVersion)                                              \
     X(getTimestamp, cuptiGetTimestamp)                                          \
+    X(getCallbackName, cuptiGetCallbackName)                                    \
     X(subscribe, cuptiSubscribe_v2)                                             \
     X(activitySetAttribute, cuptiActivitySetAttribute)                          \
     X(activityRegisterCallbacks, cuptiActivityRegisterCallbacks)                \

@@ -20,7 +20,7 @@
 
 namespace stagecraft::runtime {
 
-using NameId = traces::StrongId<struct KernelNameTag, std::uint32_t>; // 0: no name
+using NameId = traces::StrongId<struct ActivityNameTag, std::uint32_t>; // 0: no name
 
 // CUPTI's numbers, which are not CUDA's handles.
 struct DevicePlace {
@@ -115,6 +115,7 @@ struct ApiActivity {
     std::uint32_t correlation = 0;
     ApiSide side = ApiSide::Runtime;
     std::uint32_t function = 0; // CUPTI's callback id
+    NameId name{};              // "cudaMemcpyAsync"
     std::uint32_t thread = 0;
     std::uint32_t result = 0; // 0: the call succeeded
 

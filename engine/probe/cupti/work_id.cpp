@@ -22,14 +22,15 @@ struct Field {
 };
 constexpr Field kFlow{0, 2};
 constexpr Field kKind{2, 5};
-constexpr Field kMicroBatch{7, 17};
-constexpr Field kStage{24, 12};
-constexpr Field kStep{36, 20};
-constexpr Field kRun{56, 8};
+constexpr Field kMicroBatch{7, 16};
+constexpr Field kStage{23, 11};
+constexpr Field kReplica{34, 6};
+constexpr Field kStep{40, 18};
+constexpr Field kRun{58, 6};
 
 static_assert(kRun.shift + kRun.bits == 64);
 static_assert(kRun.mask() + 1 == kRuns && kStep.mask() + 1 == kSteps);
-static_assert(kStage.mask() == kMostMarkedStage && kMicroBatch.mask() == kMostMarkedMicroBatch + 1);
+static_assert(kReplica.mask() == kMostMarkedReplica && kStage.mask() == kMostMarkedStage && kMicroBatch.mask() == kMostMarkedMicroBatch + 1);
 static_assert(traces::kActionKindCount <= static_cast<int>(kKind.mask()) + 1);
 
 } // namespace
@@ -38,10 +39,11 @@ std::optional<WorkId> packWork(const MarkedWork& marked)
 {
     const Work& work = marked.work;
     const bool fits = work.kind != ActionKind::None && work.stage.value >= 0 && work.stage.value <= kMostMarkedStage &&
-                      work.microbatch >= traces::kNoMicroBatch && work.microbatch.value <= kMostMarkedMicroBatch && marked.step.value >= 0;
+                      work.microbatch >= traces::kNoMicroBatch && work.microbatch.value <= kMostMarkedMicroBatch && marked.step.value >= 0 &&
+                      marked.replica >= 0 && marked.replica <= kMostMarkedReplica;
     if (!fits) return std::nullopt;
     return kRun.put(marked.run) | kStep.put(static_cast<std::uint64_t>(marked.step.value)) |
-           kStage.put(static_cast<std::uint64_t>(work.stage.value)) |
+           kReplica.put(static_cast<std::uint64_t>(marked.replica)) | kStage.put(static_cast<std::uint64_t>(work.stage.value)) |
            kMicroBatch.put(static_cast<std::uint64_t>(work.microbatch.value + 1)) | kKind.put(static_cast<std::uint64_t>(work.kind)) |
            kFlow.put(static_cast<std::uint64_t>(work.flow));
 }
@@ -58,7 +60,8 @@ std::optional<MarkedWork> unpackWork(WorkId id)
                       .work = {.kind = static_cast<ActionKind>(kind),
                                .flow = static_cast<Flow>(flow),
                                .stage = Stage{kStage.get(id)},
-                               .microbatch = MicroBatch{static_cast<std::int32_t>(kMicroBatch.get(id)) - 1}}};
+                               .microbatch = MicroBatch{static_cast<std::int32_t>(kMicroBatch.get(id)) - 1}},
+                      .replica = static_cast<std::int32_t>(kReplica.get(id))};
 }
 
 Step stepNear(Step packed, Step newest)

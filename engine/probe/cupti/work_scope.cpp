@@ -16,11 +16,11 @@ void WorkMarks::begin(std::uint32_t run) { run_.store(static_cast<std::int32_t>(
 
 void WorkMarks::end() { run_.store(-1, std::memory_order_relaxed); }
 
-void WorkScope::mark(const WorkMarks& marks, traces::Step step, const traces::Work& work)
+void WorkScope::mark(const WorkMarks& marks, traces::Step step, const traces::Work& work, int replica)
 {
     const std::int32_t run = marks.run_.load(std::memory_order_relaxed);
     if (run < 0) return;
-    const std::optional<WorkId> id = packWork({.run = static_cast<std::uint32_t>(run), .step = step, .work = work});
+    const std::optional<WorkId> id = packWork({.run = static_cast<std::uint32_t>(run), .step = step, .work = work, .replica = replica});
     if (id && marks.library_->api().pushExternalCorrelation(kOurs, *id) == CUPTI_SUCCESS) {
         marked_ = &marks;
     } else {

@@ -37,9 +37,9 @@ private:
 
 class WorkScope {
 public:
-    WorkScope(const WorkMarks* marks, traces::Step step, const traces::Work& work)
+    WorkScope(const WorkMarks* marks, traces::Step step, const traces::Work& work, int replica = 0)
     {
-        if (marks != nullptr && marks->on()) mark(*marks, step, work);
+        if (marks != nullptr && marks->on()) mark(*marks, step, work, replica);
     }
     ~WorkScope()
     {
@@ -49,7 +49,7 @@ public:
     WorkScope& operator=(const WorkScope&) = delete;
 
 private:
-    void mark(const WorkMarks& marks, traces::Step step, const traces::Work& work);
+    void mark(const WorkMarks& marks, traces::Step step, const traces::Work& work, int replica);
     void unmark();
 
     const WorkMarks* marked_ = nullptr; // where it has been set: a recording that ends meanwhile leaves the stack as it was

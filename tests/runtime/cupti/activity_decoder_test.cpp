@@ -74,7 +74,7 @@ TEST(Decoder, ReadsEveryKindThatIsRecorded)
     HandMadeBuffer buffer;
     buffer.add(correlationRecord(5, 777))
         .add(apiRecord({.start = 10, .end = 20, .correlation = 5}))
-        .add(apiRecord({.start = 12, .end = 18, .correlation = 6}, CUPTI_ACTIVITY_KIND_DRIVER))
+        .add(apiRecord({.start = 12, .end = 18, .correlation = 6}, CUPTI_ACTIVITY_KIND_DRIVER, 307))
         .add(copyRecord({.start = 201, .end = 202, .correlation = 6}, CUPTI_ACTIVITY_MEMCPY_KIND_DTOH))
         .add(peerCopyRecord({.start = 203, .end = 209, .correlation = 7}, 0, 1))
         .add(memsetRecord({.start = 210, .end = 211, .correlation = 8}))
@@ -87,8 +87,8 @@ TEST(Decoder, ReadsEveryKindThatIsRecorded)
         batch.activities,
         ElementsAre(
             DeviceActivity(CorrelationActivity{.correlation = 5, .id = 777}),
-            DeviceActivity(ApiActivity{.span = {10, 20}, .correlation = 5, .side = ApiSide::Runtime, .function = 211, .thread = 42}),
-            DeviceActivity(ApiActivity{.span = {12, 18}, .correlation = 6, .side = ApiSide::Driver, .function = 211, .thread = 42}),
+            DeviceActivity(ApiActivity{.span = {10, 20}, .correlation = 5, .side = ApiSide::Runtime, .function = 211, .name = NameId{1}, .thread = 42}),
+            DeviceActivity(ApiActivity{.span = {12, 18}, .correlation = 6, .side = ApiSide::Driver, .function = 307, .name = NameId{2}, .thread = 42}),
             DeviceActivity(CopyActivity{
                 .span = {201, 202}, .place = place, .correlation = 6, .direction = CopyDirection::DeviceToHost, .bytes = 4096}),
             DeviceActivity(PeerCopyActivity{.span = {203, 209}, .place = place, .correlation = 7, .from = 0, .to = 1, .bytes = 4096}),
@@ -103,6 +103,7 @@ TEST(Decoder, ReadsEveryKindThatIsRecorded)
                                           .bytes = 4096}),
             DeviceActivity(OverheadActivity{.span = {60, 65}, .overhead = OverheadKind::CommandBufferFull})));
     EXPECT_EQ(batch.counts, (ActivityCounts{.records = 9}));
+    EXPECT_THAT(batch.newNames, ElementsAre("cudaLaunchKernel", "cuLaunchKernel"));
 }
 
 TEST(Decoder, LeavesOutAllocationsBelowTheLevelThatAsksForThem)
@@ -244,6 +245,29 @@ TEST(Decoder, StopsWhereALibraryStepsWrong)
         EXPECT_THAT(batch.activities, SizeIs(1)) << wrong;
         EXPECT_EQ(batch.counts.brokenBuffers, 1) << wrong;
     }
+}
+
+TEST(CallNames, AreWithoutCuptisVersion)
+{
+    EXPECT_EQ(callName("cudaMemcpyAsync_v3020"), "cudaMemcpyAsync");
+    EXPECT_EQ(callName("cudaMemcpyAsync_ptsz_v7000"), "cudaMemcpyAsync");
+    EXPECT_EQ(callName("__cudaLaunchKernel_v13000"), "cudaLaunchKernel");
+    EXPECT_EQ(callName("cuMemcpyHtoDAsync_v2"), "cuMemcpyHtoDAsync");
+    EXPECT_EQ(callName("cuLaunchKernel_ptsz"), "cuLaunchKernel");
+    EXPECT_EQ(callName("cu_value"), "cu_value");
+    EXPECT_EQ(callName("__"), "");
+}
+
+// A call that this release of CUPTI does not know has no name.
+TEST(Decoder, NamesNoCallThatTheLibraryDoesNotKnow)
+{
+    HandMadeBuffer buffer;
+    buffer.add(apiRecord({}, CUPTI_ACTIVITY_KIND_RUNTIME, 999'999)).add(apiRecord({}, CUPTI_ACTIVITY_KIND_INTERNAL_LAUNCH_API));
+    const ActivityBatch batch = decode(buffer);
+    ASSERT_THAT(batch.activities, SizeIs(2));
+    EXPECT_EQ(std::get<ApiActivity>(batch.activities[0]).name, NameId{});
+    EXPECT_EQ(std::get<ApiActivity>(batch.activities[1]).name, NameId{});
+    EXPECT_THAT(batch.newNames, IsEmpty());
 }
 
 TEST(Counts, SayInWordsWhatIsMissing)

@@ -4,6 +4,7 @@
 #include "engine/probe/cupti/cupti_session.h"
 #include "engine/probe/cupti/profiler_conflicts.h"
 #include "tests/runtime/cupti/fake_session.h"
+#include "tests/runtime/cupti/real_library.h"
 
 #include <cupti_result.h>
 #include <gmock/gmock.h>
@@ -64,6 +65,14 @@ INSTANTIATE_TEST_SUITE_P(CuptiSession, FailingCall,
                          testing::Values("cuptiActivitySetAttribute", "cuptiActivityRegisterTimestampCallback",
                                          "cuptiActivityEnableRuntimeApi", "cuptiActivityEnableDriverApi",
                                          "cuptiActivityPushExternalCorrelationId"));
+
+// The real library.
+TEST(CuptiSessionErrors, SayThatThereIsNoDriver)
+{
+    const auto session = CuptiSession::create(realLibrary(), ManualClock(), {});
+    if (session.ok()) GTEST_SKIP() << "there is a driver";
+    EXPECT_THAT(session.error().message, AllOf(HasSubstr("recording of kernels is not possible"), HasSubstr("driver"), HasSubstr("nvidia-smi")));
+}
 
 TEST(CuptiSessionErrors, NameTheOtherProfiler)
 {

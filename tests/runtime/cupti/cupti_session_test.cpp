@@ -76,7 +76,7 @@ TEST(CuptiSession, HandsOnWhatAnActionLaunched)
     }
     test.fake.launch({.name = "loader", .start = 210, .end = 220});
     test.session->flush();
-    EXPECT_THAT(test.names, ElementsAre("gemm()", "loader"));
+    EXPECT_THAT(test.names, ElementsAre("cudaLaunchKernel", "gemm()", "loader"));
     ASSERT_THAT(test.kernels(), SizeIs(1)); // the other waits for a mark
     EXPECT_EQ(unpackWork(test.kernels()[0].work), (MarkedWork{.run = 1, .step = Step{3}, .work = kForward}));
     EXPECT_EQ(test.kernels()[0].call, (Interval{50, 55}));

@@ -369,6 +369,11 @@ CUptiResult cuptiGetVersion(uint32_t* version)
     *version = CUPTI_API_VERSION;
     return fake().resultOf("cuptiGetVersion");
 }
+CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t, const char** name)
+{
+    *name = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? "cudaLaunchKernel_v7000" : "cuLaunchKernel";
+    return fake().resultOf("cuptiGetCallbackName");
+}
 CUptiResult cuptiGetTimestamp(uint64_t* timestamp) { return fake().timestamp(timestamp); }
 CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle*, CUpti_CallbackFunc, void*, CUpti_SubscriberParams* params)
 {

@@ -84,11 +84,12 @@ inline CUpti_ActivityMemset4 memsetRecord(const RecordOptions& o = {})
     return r;
 }
 
-inline CUpti_ActivityAPI apiRecord(const RecordOptions& o = {}, CUpti_ActivityKind side = CUPTI_ACTIVITY_KIND_RUNTIME)
+inline CUpti_ActivityAPI apiRecord(const RecordOptions& o = {}, CUpti_ActivityKind side = CUPTI_ACTIVITY_KIND_RUNTIME,
+                                   CUpti_CallbackId call = CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000)
 {
     CUpti_ActivityAPI r{};
     r.kind = side;
-    r.cbid = 211;
+    r.cbid = call;
     r.start = o.start;
     r.end = o.end;
     r.threadId = 42;

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/probe/cupti/device_lanes.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <random>
+
+namespace stagecraft::runtime {
+
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using traces::Flow;
+using traces::Interval;
+using traces::MicroBatch;
+using traces::Rank;
+using traces::Record;
+using traces::Stage;
+using traces::Step;
+using traces::Trace;
+
+constexpr std::uint32_t kRun = 3;
+
+WorkId markOf(int stage, int step = 0, std::uint32_t run = kRun, Flow flow = Flow::Single)
+{
+    return *packWork({.run = run, .step = Step{step}, .work = traces::makeAction(traces::ActionKind::Forward, Stage{stage}, MicroBatch{0}, flow).work});
+}
+DevicePlace stream(std::uint32_t number, std::uint32_t device = 0) { return {.device = device, .context = device + 1, .stream = number}; }
+
+JoinedActivity kernel(WorkId work, Interval span, DevicePlace place = stream(7), std::uint32_t name = 1)
+{
+    return {.activity = KernelActivity{.span = span, .place = place, .name = NameId{name}}, .work = work, .call = std::nullopt};
+}
+JoinedActivity copy(WorkId work, Interval span, DevicePlace place = stream(7))
+{
+    return {.activity = CopyActivity{.span = span, .place = place, .direction = CopyDirection::DeviceToHost, .bytes = 64}, .work = work, .call = std::nullopt};
+}
+
+// Two stages on two ranks; lanes, and the trace that their records make.
+struct Lanes {
+    explicit Lanes(const DeviceLaneOptions& options = {}, RankPlacement placement = {.run = kRun, .stageToRank = {Rank{0}, Rank{1}}, .upStageToRank = {}})
+        : ranks(std::move(placement)), lanes(ranks, numbers, options)
+    {
+        lanes.addNames({"gemm", "relu"});
+    }
+    void flush()
+    {
+        std::vector<Record> records;
+        lanes.flush(records);
+        for (const Record& each : records) {
+            const traces::Expected<void> fits = traces::apply(trace, each);
+            ASSERT_TRUE(fits.ok()) << fits.error().message;
+        }
+    }
+    // "rank 0: GPU 0 stream 7: gemm[100,200)@0 relu[...]..."
+    [[nodiscard]] std::vector<std::string> rows() const
+    {
+        std::vector<std::string> out;
+        for (std::size_t l = 0; l < trace.laneCount(); ++l) {
+            const traces::Lane& lane = trace.lane(traces::LaneId{l});
+            std::string row = std::to_string(lane.info().rank.value) + "." + std::to_string(lane.info().depth) + " " + lane.info().name + ":";
+            for (std::uint32_t i = 0; i < lane.size(); ++i) {
+                row += " " + trace.sliceName({traces::LaneId{l}, i}) + "[" + std::to_string(lane.begin(i)) + "," + std::to_string(lane.end(i)) + ")@" +
+                       std::to_string(lane.step(i).value);
+            }
+            out.push_back(row);
+        }
+        return out;
+    }
+
+    DevicePlaceRanks ranks;
+    OwnRecordNumbers numbers;
+    DeviceLanes lanes;
+    Trace trace;
+};
+
+TEST(DeviceLanes, AreTheStreamsOfARank)
+{
+    Lanes test;
+    test.lanes.add(kernel(markOf(1, 4), {300, 400}, stream(8), 2));
+    test.lanes.add(kernel(markOf(0, 4), {100, 200}));
+    test.lanes.add(copy(markOf(0, 4), {200, 250}));
+    test.lanes.add(copy(markOf(0, 4), {100, 150}, stream(9)));
+    test.flush();
+    test.lanes.add(kernel(markOf(0, 5), {260, 300}));
+    test.flush();
+    EXPECT_THAT(test.rows(), ElementsAre("0.0 GPU 0 stream 7: gemm[100,200)@4 device to host[200,250)@4 gemm[260,300)@5",
+                                         "0.1 GPU 0 stream 9: device to host[100,150)@4", "1.0 GPU 0 stream 8: relu[300,400)@4"));
+    EXPECT_EQ(test.lanes.unattributed(), 0);
+    EXPECT_EQ(test.lanes.late(), 0);
+    for (const traces::Lane& lane : test.trace.lanes()) EXPECT_EQ(lane.info().kind, traces::LaneKind::Stream);
+}
+
+TEST(DeviceLanes, OfRanksThatShareAStreamAreApart)
+{
+    Lanes test;
+    test.lanes.add(kernel(markOf(0), {100, 200}));
+    test.lanes.add(kernel(markOf(1), {200, 300}));
+    test.flush();
+    EXPECT_THAT(test.rows(), ElementsAre("0.0 GPU 0 stream 7: gemm[100,200)@0", "1.0 GPU 0 stream 7: gemm[200,300)@0"));
+}
+
+TEST(DeviceLanes, OfBothDirectionsFollowTheirPlacement)
+{
+    Lanes test({}, {.run = kRun, .stageToRank = {Rank{0}, Rank{1}}, .upStageToRank = {Rank{1}, Rank{0}}});
+    test.lanes.add(kernel(markOf(0, 0, kRun, Flow::Down), {100, 200}, stream(7)));
+    test.lanes.add(kernel(markOf(0, 0, kRun, Flow::Up), {100, 200}, stream(8)));
+    test.flush();
+    EXPECT_THAT(test.rows(), ElementsAre("0.0 GPU 0 stream 7: gemm[100,200)@0", "1.0 GPU 0 stream 8: gemm[100,200)@0"));
+}
+
+TEST(DeviceLanes, KeepApartWhatNobodyMarkedAndCountIt)
+{
+    Lanes test({}, {.run = kRun, .stageToRank = {Rank{0}, Rank{1}}, .upStageToRank = {}, .deviceToRank = {{2, Rank{1}}}});
+    test.lanes.add(kernel(kNoWork, {10, 20}, stream(8)));          // of a stream that nobody knows yet
+    test.lanes.add(kernel(markOf(1), {100, 200}, stream(8)));
+    test.lanes.add(kernel(kNoWork, {200, 300}, stream(8)));        // of rank 1 by its stream
+    test.lanes.add(kernel(markOf(1, 0, kRun - 1), {300, 400}, stream(8))); // of an earlier run
+    test.lanes.add(kernel(kNoWork, {300, 400}, stream(3, 2)));     // of rank 1 by its device
+    test.flush();
+    EXPECT_THAT(test.rows(),
+                ElementsAre("0.0 GPU 0 stream 8, of no action: gemm[10,20)@0", "1.0 GPU 0 stream 8: gemm[100,200)@0",
+                            "1.1 GPU 0 stream 8, of no action: gemm[200,300)@0 gemm[300,400)@0", "1.2 GPU 2 stream 3, of no action: gemm[300,400)@0"));
+    EXPECT_EQ(test.lanes.unattributed(), 4);
+}
+
+TEST(DeviceLanes, PutWhatComesTooLateOnAFurtherLane)
+{
+    Lanes test;
+    test.lanes.add(kernel(markOf(0), {300, 400}));
+    test.flush();
+    test.lanes.add(kernel(markOf(0), {100, 200})); // its buffer was held up
+    test.lanes.add(kernel(markOf(0), {400, 500}));
+    test.lanes.add(kernel(markOf(0), {450, 550})); // beside it, on one stream
+    test.flush();
+    EXPECT_THAT(test.rows(), ElementsAre("0.0 GPU 0 stream 7: gemm[300,400)@0 gemm[400,500)@0",
+                                         "0.1 GPU 0 stream 7 (2): gemm[100,200)@0 gemm[450,550)@0"));
+    EXPECT_EQ(test.lanes.late(), 2);
+}
+
+TEST(DeviceLanes, ShowWhatTheHostWaitsFor)
+{
+    Lanes test;
+    test.lanes.add(kernel(markOf(1), {100, 200}));
+    const auto wait = [](SyncKind kind, Interval span) {
+        return JoinedActivity{SyncActivity{.span = span, .context = 1, .stream = 7, .sync = kind}, kNoWork, std::nullopt};
+    };
+    test.lanes.add(wait(SyncKind::Stream, {90, 210}));
+    test.lanes.add(wait(SyncKind::StreamWait, {300, 301})); // the host does not wait
+    test.flush();
+    EXPECT_THAT(test.rows(), ElementsAre("1.0 GPU 0 stream 7: gemm[100,200)@0", "1.1 host waits: wait for stream[90,210)@0"));
+    EXPECT_EQ(test.lanes.unattributed(), 0);
+}
+
+TEST(DeviceLanes, ShowCallsAndOverheadWhereAskedFor)
+{
+    for (const bool asked : {false, true}) {
+        Lanes test({.calls = asked, .overhead = asked});
+        test.lanes.add({ApiActivity{.span = {10, 20}, .name = NameId{2}, .thread = 42}, markOf(1), Interval{10, 20}});
+        test.lanes.add({ApiActivity{.span = {30, 40}, .name = NameId{9}, .thread = 42}, kNoWork, Interval{30, 40}}); // of the same thread
+        test.lanes.add({OverheadActivity{.span = {50, 60}, .overhead = OverheadKind::BufferFlush}, kNoWork, std::nullopt});
+        test.flush();
+        if (asked) {
+            EXPECT_THAT(test.rows(), ElementsAre("0.0 overhead of recording: CUPTI flushes buffers[50,60)@0",
+                                                 "1.0 CUDA calls of thread 42: relu[10,20)@0 call[30,40)@0"));
+        } else {
+            EXPECT_THAT(test.rows(), IsEmpty());
+        }
+        EXPECT_EQ(test.lanes.unattributed(), 0);
+    }
+}
+
+TEST(DeviceLanes, NamePeerCopiesByTheirDevices)
+{
+    Lanes test;
+    for (const int begin : {100, 200}) {
+        test.lanes.add({PeerCopyActivity{.span = {begin, begin + 10}, .place = stream(7), .from = 0, .to = 1, .bytes = 8}, markOf(0), std::nullopt});
+    }
+    test.flush();
+    EXPECT_THAT(test.rows(), ElementsAre("0.0 GPU 0 stream 7: copy GPU 0 to GPU 1[100,110)@0 copy GPU 0 to GPU 1[200,210)@0"));
+    EXPECT_EQ(test.trace.textCount(), 2U); // with the empty one
+}
+
+TEST(DeviceLanes, TellStepsBeyondWhatAMarkHolds)
+{
+    Lanes test;
+    test.ranks.setStep(Step{5 * kSteps + 10});
+    test.lanes.add(kernel(markOf(0, 5 * kSteps + 9), {100, 200}));
+    test.flush();
+    EXPECT_THAT(test.rows(), ElementsAre("0.0 GPU 0 stream 7: gemm[100,200)@" + std::to_string(5 * kSteps + 9)));
+}
+
+// Whatever comes in whatever order makes a trace that holds all of it.
+TEST(DeviceLanes, LoseNothingInAnyOrder)
+{
+    std::mt19937 random(17);
+    for (int round = 0; round < 50; ++round) {
+        Lanes test({.calls = true, .overhead = true});
+        std::size_t count = 0;
+        for (int i = 0; i < 400; ++i) {
+            const auto begin = static_cast<traces::TimeNs>(random() % 10'000);
+            const Interval span{begin, begin + static_cast<traces::TimeNs>(random() % 50)};
+            const WorkId work = random() % 5 == 0 ? kNoWork : markOf(static_cast<int>(random() % 2), static_cast<int>(random() % 3));
+            const DevicePlace place = stream(static_cast<std::uint32_t>(random() % 3));
+            switch (random() % 4) {
+            case 0: test.lanes.add(copy(work, span, place)); break;
+            case 1: test.lanes.add({SyncActivity{.span = span, .context = 1, .stream = 1, .sync = SyncKind::Event}, kNoWork, std::nullopt}); break;
+            case 2: test.lanes.add({ApiActivity{.span = span, .thread = 1}, work, span}); break;
+            default: test.lanes.add(kernel(work, span, place)); break;
+            }
+            ++count;
+            if (random() % 30 == 0) test.flush();
+        }
+        test.flush();
+        EXPECT_EQ(test.trace.sliceCount(), count);
+    }
+}
+
+} // namespace
+
+} // namespace stagecraft::runtime
