@@ -78,8 +78,9 @@ struct TransferOrder {
     std::vector<std::vector<TransferGroup>> groups; // [rank], each in that order
 };
 
-// By the moments of these costs; without any, a forward takes 1 and a backward 2. The better they fit, the less a transfer that is ready
-// waits behind one that is not; whether the ranks deadlock does not depend on them.
+// By the moments of these costs; without any, a forward takes 1 and a backward 2. Where they are right and transfers take no time, the
+// order and its groups delay nobody; the less they fit, the more a transfer that is ready waits behind one that is not. Whether the ranks
+// deadlock does not depend on them.
 // Errors: a schedule that is not legal (validate.h), costs of another number of stages.
 Expected<TransferOrder> transferOrder(const Schedule& schedule, const CostTable* costs = nullptr);
 

@@ -7,6 +7,7 @@
 #include "engine/schedule/milestones.h"
 #include "engine/schedule/transfer_order.h"
 #include "engine/schedule/validate.h"
+#include "engine/simulate/action_time.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -37,8 +38,9 @@ enum class Host { RunsAhead, WaitsForEach };
 // them. Nothing is chosen here, so where it stands still nothing else would have got on.
 class Rendezvous {
 public:
-    Rendezvous(const Schedule& schedule, const TransferOrder& order, Host host)
-        : schedule_(engine::withoutCommunication(schedule)), order_(order), host_(host), ranks_(schedule_.order.size())
+    // With costs it also takes time: an action that of the costs, a transfer none.
+    Rendezvous(const Schedule& schedule, const TransferOrder& order, Host host, const engine::CostTable* costs = nullptr)
+        : schedule_(engine::withoutCommunication(schedule)), order_(order), host_(host), costs_(costs), ranks_(schedule_.order.size())
     {
         for (const std::vector<Action>& list : schedule_.order)
             for (const Action& action : list) noteWork(action);
@@ -65,10 +67,18 @@ public:
         return stuck;
     }
 
+    [[nodiscard]] traces::TimeNs makespan() const
+    {
+        traces::TimeNs last = 0;
+        for (const RankState& rank : ranks_) last = std::max(last, rank.computeTime);
+        return last;
+    }
+
 private:
     struct RankState {
         std::size_t actions = 0, groups = 0;     // enqueued
         std::size_t computed = 0, exchanged = 0; // ended
+        traces::TimeNs computeTime = 0, streamTime = 0; // when the last of each ended
     };
 
     void noteWork(const Action& action)
@@ -133,8 +143,14 @@ private:
     {
         RankState& rank = ranks_[r];
         if (rank.computed == rank.actions) return false;
-        for (const Work& need : needsOf(schedule_.order[r][rank.computed]))
-            if (!arrived_.contains(need)) return false;
+        const Action& action = schedule_.order[r][rank.computed];
+        for (const Work& need : needsOf(action)) {
+            const auto arrived = arrived_.find(need);
+            if (arrived == arrived_.end()) return false;
+            rank.computeTime = std::max(rank.computeTime, arrived->second);
+        }
+        if (costs_ != nullptr) rank.computeTime += engine::actionTime(*costs_, action, costs_->seed);
+        endOf_[action] = rank.computeTime;
         ++rank.computed;
         return true;
     }
@@ -158,19 +174,31 @@ private:
         if (others == nullptr || index(others->peer) != r || others->count != own->count) return false;
         for (std::size_t k = 0; k < own->count; ++k)
             if (own->slots[k].transfer != others->slots[k].transfer || own->slots[k].sends == others->slots[k].sends) return false;
-        for (const TransferPart& part : own->parts()) arrived_.insert(order_.transfers[part.transfer].work);
+        RankState& peer = ranks_[index(own->peer)];
+        traces::TimeNs time = std::max(ranks_[r].streamTime, peer.streamTime);
+        for (const TransferPart& part : own->parts()) time = std::max(time, madeAt(order_.transfers[part.transfer].work));
+        for (const TransferPart& part : own->parts()) arrived_[order_.transfers[part.transfer].work] = time;
+        ranks_[r].streamTime = peer.streamTime = time;
         ++ranks_[r].exchanged;
-        ++ranks_[index(own->peer)].exchanged;
+        ++peer.exchanged;
         return true;
+    }
+
+    [[nodiscard]] traces::TimeNs madeAt(const Work& transfer) const
+    {
+        if (transfer.kind == ActionKind::Reload) return 0; // the partner has it since the OFFLOAD, which is before on both streams
+        return endOf_.at(transfer.kind == ActionKind::Offload ? Action{transfer, {}} : maker_.at(transfer));
     }
 
     Schedule schedule_;
     const TransferOrder& order_;
     Host host_;
+    const engine::CostTable* costs_;
     std::vector<RankState> ranks_;
     std::map<Work, Action> maker_; // of what a SEND names
     std::set<std::pair<Work, std::size_t>> posted_; // by rank, of both sides
-    std::set<Work> arrived_;
+    std::map<Work, traces::TimeNs> arrived_;
+    std::map<Action, traces::TimeNs> endOf_;
     std::string fault_;
 };
 
@@ -368,16 +396,23 @@ TEST_P(AnyTransferOrder, LeavesNobodyWaitingForEver)
             stage.weightGrad = static_cast<traces::TimeNs>(random() % 1000);
         }
         for (const engine::CostTable* given : {static_cast<const engine::CostTable*>(nullptr), &std::as_const(costs)}) {
-            const TransferOrder order = ordered(schedule, given);
-            expectWhole(schedule, order);
-            EXPECT_EQ(stuckAt(schedule, order), "");
+            const TransferOrder its = ordered(schedule, given);
+            expectWhole(schedule, its);
+            EXPECT_EQ(stuckAt(schedule, its), "");
         }
+        // Where everything takes as long as was thought, sends and receipts that wait for each other delay nobody.
+        costs.transfer = 0;
+        const TransferOrder order = ordered(schedule, &costs);
+        Rendezvous timed(schedule, order, Host::RunsAhead, &costs);
+        EXPECT_EQ(timed.run(), "");
+        EXPECT_EQ(timed.makespan(), figuresOf(schedule, costs).makespan);
+
         for (const LoweringRule rule : engine::kLoweringRules) {
             const traces::Expected<Schedule> lowered = engine::lowerCommunication(schedule, rule);
             if (!lowered.ok()) continue; // Megatron's is for two families
-            const TransferOrder order = ordered(lowered.value());
-            expectWhole(lowered.value(), order);
-            EXPECT_EQ(stuckAt(lowered.value(), order), "") << engine::loweringRuleName(rule);
+            const TransferOrder its = ordered(lowered.value());
+            expectWhole(lowered.value(), its);
+            EXPECT_EQ(stuckAt(lowered.value(), its), "") << engine::loweringRuleName(rule);
         }
     }
 }

@@ -9,7 +9,8 @@ set -euo pipefail
 cli=$1 environment=$2 site_packages=$3
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+killer=
+trap 'if [[ -n $killer ]]; then kill "$killer" 2>/dev/null || true; fi; rm -rf "$folder"' EXIT
 
 torchrun() {
     "$here/../judges/torch_judge.sh" "$here/torchrun.py" "$environment" "$site_packages" --standalone --no-python --nproc-per-node 2 "$@"
@@ -38,6 +39,7 @@ if torchrun "$cli" run mlp --ranks 2 --mode processes --steps 1000000 --check of
     exit 1
 fi
 wait "$killer"
+killer=
 grep -q 'stagecraft-cli: rank 1 died' "$folder/said" || {
     cat "$folder/said"
     exit 1

@@ -12,8 +12,8 @@
 // the same, for all communicators of that device: NCCL does not order what two threads issue to one device.
 //
 // The communicators do not block: what NCCL is asked for goes on the stream from a thread of its own, after its call has returned
-// ncclInProgress. Each function here returns when it is on the stream and no sooner, so an event that is recorded then stands behind it. It
-// has not been carried out by then.
+// ncclInProgress (ncclGroupEnd starts one for each group, group.cc). Each function here returns when it is on the stream and no sooner, so
+// an event that is recorded then stands behind it. It has not been carried out by then.
 #pragma once
 
 #include "engine/transport/nccl/call_gate.h"
