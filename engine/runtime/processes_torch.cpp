@@ -8,8 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cstring>
+#include <algorithm>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -31,7 +32,7 @@ std::span<const std::byte> bytesOf(const std::vector<double>& numbers) { return 
 std::vector<double> numbersOf(const std::string& bytes)
 {
     std::vector<double> numbers(bytes.size() / sizeof(double));
-    std::memcpy(numbers.data(), bytes.data(), bytes.size());
+    std::ranges::copy(std::as_bytes(std::span(bytes)), std::as_writable_bytes(std::span(numbers)).begin()); // none are copied as well
     return numbers;
 }
 
@@ -167,7 +168,7 @@ std::vector<at::Tensor> tensorsIn(std::string_view text, const std::vector<std::
 {
     std::vector<at::Tensor> tensors = tensorsLike(text);
     const std::vector<std::span<std::byte>> room = roomOf(tensors);
-    for (std::size_t i = 0; i < room.size(); ++i) std::memcpy(room[i].data(), bodies[i].data(), room[i].size());
+    for (std::size_t i = 0; i < room.size(); ++i) std::ranges::copy(std::as_bytes(std::span(bodies[i])), room[i].begin());
     return tensors;
 }
 
