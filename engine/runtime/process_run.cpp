@@ -130,6 +130,12 @@ void ProcessRun::tellEnd()
     group_.office().sendToAll(MailKind::End, text);
 }
 
+void ProcessRun::close()
+{
+    parts_.control.onEnding({}); // waits for one that is being told
+    endTold_.store(true);
+}
+
 void ProcessRun::endAs(const std::string& text, int from)
 {
     endTold_.store(true);

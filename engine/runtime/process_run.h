@@ -50,7 +50,8 @@ public:
     void alignClocks();
 
     // This process is through with its steps: how its run is put away from now on is no end for the others.
-    void close() { endTold_.store(true); }
+    // An end that has begun is told before: the steps may see it first.
+    void close();
 
     // The others' parts of the trace, by rank, and one's own; of other ranks than 0 nothing. Nothing as well where one is lost.
     std::vector<std::string> gather(std::string own);

@@ -316,6 +316,39 @@ TEST(ProcessRun, DoesNotTakeTheRestOfAnEarlierPauseForThatOfThisOne)
     EXPECT_EQ(paused, 1); // nor that of one that is over
 }
 
+// A stop comes from one thread, and the steps, which see it at once, are in another: that one may put the run away before the first has
+// come to telling the others. Often, for the moment is short.
+TEST(ProcessRun, TellsTheOthersOfAStopThatItsStepsSeeFirst)
+{
+    LocalNet net(2);
+    std::unique_ptr<ProcessGroup> groups[2];
+    std::jthread joining([&] { groups[1] = ProcessGroup::join(net.port(1), {.host = "here", .clock = "c"}, 2).value(); });
+    groups[0] = ProcessGroup::join(net.port(0), {.host = "here", .clock = "c"}, 2).value();
+    joining.join();
+    const Schedule schedule = scheduleOf(inProcesses("1f1b", 2, 1)).value();
+    PostOffice& other = groups[1]->office();
+    constexpr int kRounds = 500;
+    int told = 0;
+    for (int round = 0; round < kRounds; ++round) {
+        RecordInbox inbox;
+        RunRecorder recorder(schedule, 16, inbox, 1, Rank{0});
+        RunControl control(2, monotonicClock(), {.state = [](SessionState) {}, .paused = [](traces::Interval) {}});
+        Trouble trouble(2, {});
+        ProcessRun all(*groups[0], {control, recorder, trouble, monotonicClock(), [] {}});
+        std::jthread steps([&] {
+            while (!control.ending()) {}
+            all.close();
+        });
+        control.stop();
+        steps.join();
+        other.send(0, MailKind::Ping, "");
+        std::optional<Mail> pong;
+        other.waitUntil([&] { return (pong = other.find(MailKind::Pong)).has_value(); }); // what was told before is there
+        told += other.find(MailKind::End).has_value() ? 1 : 0;
+    }
+    EXPECT_EQ(told, kRounds);
+}
+
 // Before the first step, so that it holds from the first action on.
 void setAtTheStart(Session& session, Outcome& outcome, const StageTrouble& trouble)
 {
