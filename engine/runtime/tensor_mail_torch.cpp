@@ -4,7 +4,9 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_strided.h>
 
+#include <algorithm>
 #include <cstring>
+#include <span>
 
 namespace stagecraft::runtime {
 
@@ -22,7 +24,8 @@ void append(std::string& text, const void* bytes, std::size_t count) { text.appe
 std::vector<std::int64_t> takeNumbers(std::string_view& text, std::size_t count)
 {
     std::vector<std::int64_t> numbers(count);
-    std::memcpy(numbers.data(), text.data(), count * sizeof(std::int64_t));
+    const std::span<std::byte> into = std::as_writable_bytes(std::span(numbers)); // of a scalar none
+    std::ranges::copy(std::as_bytes(std::span(text)).first(into.size()), into.begin());
     text.remove_prefix(count * sizeof(std::int64_t));
     return numbers;
 }
