@@ -65,7 +65,8 @@ if(LibTorch_FOUND AND LibTorch_CUDA_INCLUDE_DIR AND NOT TARGET LibTorch::cuda_he
     add_library(LibTorch::torch_cuda INTERFACE IMPORTED)
     set_target_properties(LibTorch::torch_cuda PROPERTIES
       INTERFACE_LINK_LIBRARIES
-      "LibTorch::torch_cpu;LibTorch::cuda_headers;${_libtorch_lib}/libtorch_cuda.so;${_libtorch_lib}/libc10_cuda.so;${LibTorch_CUDART_LIBRARY}")
+      # nothing of libtorch_cuda is called by name: loading it registers its kernels
+      "LibTorch::torch_cpu;LibTorch::cuda_headers;-Wl,--push-state,--no-as-needed;${_libtorch_lib}/libtorch_cuda.so;-Wl,--pop-state;${_libtorch_lib}/libc10_cuda.so;${LibTorch_CUDART_LIBRARY}")
   endif()
 endif()
 mark_as_advanced(LibTorch_CUDA_INCLUDE_DIR LibTorch_NCCL_INCLUDE_DIR LibTorch_CUDART_LIBRARY LibTorch_INCLUDE_DIR LibTorch_CPU_LIBRARY LibTorch_C10_LIBRARY)

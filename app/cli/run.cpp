@@ -11,6 +11,7 @@
 #include "app/cli/throughput.h"
 #include "app/cli/trace_argument.h"
 #include "app/cli/verbs.h"
+#include "engine/plan/gpu_list.h"
 #include "engine/data/dataset.h"
 #include "engine/plan/plan_words.h"
 #include "engine/plan/plan_json.h"
@@ -40,7 +41,7 @@ constexpr std::string_view kPlan = "the plan";
 struct Options {
     std::string plan;
     Overrides overrides;
-    Overrides::Text mode, device, steps, check, data, targets, tokens;
+    Overrides::Text mode, device, gpus, tf32, steps, check, data, targets, tokens;
     Overrides::Text activations, handoff, handoffDepth, slowdown;
     Overrides::Text checkpoint, checkpointEvery, resume, clipNorm, lossScale;
     std::string trace;
@@ -102,9 +103,20 @@ Expected<engine::Plan> withRunOptions(engine::Plan plan, const Options& options)
         plan.run.mode = mode.value();
     }
     if (options.device) {
-        const auto device = choose("--device", *options.device, std::array{DeviceKind::Cpu}, engine::deviceText);
+        const auto device = choose("--device", *options.device, std::array{DeviceKind::Cpu, DeviceKind::Cuda}, engine::deviceText);
         if (!device.ok()) return device.error();
         plan.run.device = device.value();
+        if (plan.run.device == DeviceKind::Cpu) plan.run.gpus.clear();
+    }
+    if (options.tf32) {
+        const auto tf32 = choose("--tf32", *options.tf32, std::array{false, true}, +[](bool on) { return std::string_view(on ? "on" : "off"); });
+        if (!tf32.ok()) return tf32.error();
+        plan.run.tf32 = tf32.value();
+    }
+    if (options.gpus) {
+        Expected<std::vector<int>> gpus = engine::parseGpus(*options.gpus);
+        if (!gpus.ok()) return gpus.error().in("--gpus");
+        plan.run.gpus = std::move(gpus).value();
     }
     if (options.check) {
         const auto check = choose("--check", *options.check, std::array{CheckMode::Off, CheckMode::First, CheckMode::All},
@@ -474,7 +486,9 @@ void addRun(CLI::App& program, Work& work)
     };
     verb.add_option("PLAN", options->plan, "Plan file or preset; it needs a model")->required();
     text("--mode", options->mode, "threads|emulated|processes", "A thread per rank, virtual ranks on virtual clocks, or a process per rank, under mpirun or torchrun");
-    text("--device", options->device, "cpu", "Where tensors live");
+    text("--device", options->device, "cpu|cuda", "Where tensors live and actions compute");
+    text("--gpus", options->gpus, "N,N,...", "Device cuda: of each rank the number of its GPU, or cpu; otherwise they are spread evenly");
+    text("--tf32", options->tf32, "on|off", "Device cuda: whether products may round float32 to 10 bits of mantissa, which is faster");
     text("--steps", options->steps, "N", "Training steps");
     text("--check", options->check, "off|first|all", "On which steps gradients are compared with the sequential model's");
     text("--loss-scale", options->lossScale, "X", "A power of two that the loss has in the backward, and that is taken off the gradients again");

@@ -245,6 +245,11 @@ Expected<void> checkRun(const Plan& plan)
         return Error{fmt::format("run.handoff_depth: {} is not allowed with handoff boxes, where every tensor has its place; 0, or take handoff "
                                  "mutex, ring or semaphore",
                                  run.handoffDepth)};
+    if (!run.gpus.empty() && run.device != DeviceKind::Cuda)
+        return Error{"run.gpus: the GPUs of a run on the device cpu are not told; take the device cuda, or leave it out"};
+    if (!run.gpus.empty() && run.gpus.size() != static_cast<std::size_t>(plan.pipeline.ranks))
+        return Error{fmt::format("run.gpus: {} given, and the plan has {}: one for each", traces::counted(run.gpus.size(), "number"),
+                                 traces::counted(plan.pipeline.ranks, "rank"))};
     if (!run.slowdown.empty() && run.slowdown.size() != static_cast<std::size_t>(plan.stages()))
         return Error{fmt::format("run.slowdown: {} given, and the plan has {}: one factor for each", traces::counted(run.slowdown.size(), "factor"),
                                  traces::counted(plan.stages(), "stage"))};
@@ -274,6 +279,7 @@ Plan withShape(Plan plan, int ranks, int chunks)
     if (plan.pipeline.ranks != ranks) {
         plan.machine.rankScale.clear();
         plan.machine.lateStart.clear();
+        plan.run.gpus.clear();
     }
     plan.pipeline.ranks = ranks;
     plan.pipeline.chunks = chunks;

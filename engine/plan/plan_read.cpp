@@ -149,6 +149,15 @@ Expected<void> readRun(const Json& json, RunSpec& run)
     object.text("resume", run.resume);
     object.choice("handoff", run.handoff, choices(kHandoffWords));
     object.integer("handoff_depth", run.handoffDepth, 0, kMostSize);
+    object.array("gpus", [&](const Json& gpu, const std::string& path) -> Expected<void> {
+        const bool onCpu = gpu.is_string() && gpu.get_ref<const std::string&>() == kCpuWord;
+        const bool numbered = gpu.is_number_integer() && gpu.get<double>() >= 0 && gpu.get<double>() < kMostGpus;
+        if (!onCpu && !numbered)
+            return Error{fmt::format("{}: {} is not allowed; the number of a GPU from 0 to {}, or \"{}\"", path, JsonObject::shown(gpu), kMostGpus - 1, kCpuWord)};
+        run.gpus.push_back(onCpu ? kOnCpu : gpu.get<int>());
+        return {};
+    });
+    object.boolean("tf32", run.tf32);
     object.array("slowdown", [&](const Json& factor, const std::string& path) -> Expected<void> {
         if (!factor.is_number() || !(factor.get<double>() >= 1) || !(factor.get<double>() <= kMostSlowdown))
             return Error{fmt::format("{}: {} is not allowed; a number from 1 to {}", path, JsonObject::shown(factor), kMostSlowdown)};

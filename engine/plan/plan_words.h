@@ -12,6 +12,8 @@
 
 namespace stagecraft::engine {
 
+inline constexpr int kMostGpus = 128;
+inline constexpr std::string_view kCpuWord = "cpu"; // among the numbers of run.gpus
 inline constexpr double kMostSlowdown = 1000; // of a stage, run.slowdown
 
 template <class Enum>
@@ -43,7 +45,7 @@ inline constexpr std::array<Word<Concatenation>, 3> kConcatenationWords{
 inline constexpr std::array<Word<Slicing>, 2> kSlicingWords{{{"equal", Slicing::Equal}, {"balanced", Slicing::Balanced}}};
 inline constexpr std::array<Word<RunMode>, 3> kRunModeWords{
     {{"threads", RunMode::Threads}, {"emulated", RunMode::Emulated}, {"processes", RunMode::Processes}}};
-inline constexpr std::array<Word<DeviceKind>, 1> kDeviceWords{{{"cpu", DeviceKind::Cpu}}};
+inline constexpr std::array<Word<DeviceKind>, 2> kDeviceWords{{{"cpu", DeviceKind::Cpu}, {"cuda", DeviceKind::Cuda}}};
 inline constexpr std::array<Word<CheckMode>, 3> kCheckWords{
     {{"off", CheckMode::Off}, {"first", CheckMode::First}, {"all", CheckMode::All}}};
 inline constexpr std::array<Word<OptimizerKind>, 4> kOptimizerWords{{{"sgd", OptimizerKind::Sgd},

@@ -19,7 +19,11 @@ enum class RunMode : std::uint8_t {
     Emulated,  // every action alone, in the order of virtual time
     Processes, // a process per rank, which MPI has started
 };
-enum class DeviceKind : std::uint8_t { Cpu };
+enum class DeviceKind : std::uint8_t {
+    Cpu,
+    Cuda, // NVIDIA GPUs
+};
+inline constexpr int kOnCpu = -1; // in the place of a GPU's number
 enum class CheckMode : std::uint8_t { Off, First, All };
 enum class OptimizerKind : std::uint8_t {
     Sgd,      // w -= rate * gradient
@@ -62,6 +66,8 @@ struct RunSpec {
     double lossScale = 1;  // of the loss before the backward; gradients are divided by it before they are used: see isLossScale()
     HandoffKind handoff = HandoffKind::Boxes;
     int handoffDepth = 0;  // tensors that may wait at a boundary before the sender has to; 0: as many as the schedule sends
+    std::vector<int> gpus = {}; // device cuda: of each rank the number of its GPU, or kOnCpu; empty: spread evenly over those that there are
+    bool tf32 = false;          // GPUs may multiply with 10 bits of the 23 of a float32's mantissa (TensorFloat-32): faster, and coarser
     std::vector<double> slowdown = {}; // of each stage: its actions take this many times as long, for studies; empty: 1 each
     ActivationAccount activations = ActivationAccount::Allocator;
     std::string checkpoint = {};       // folder that checkpoints go to; empty: none is written

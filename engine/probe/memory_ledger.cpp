@@ -25,14 +25,29 @@ bool MemoryLedger::add(MemoryClass memory, Bytes bytes) noexcept
         total_.fetch_sub(bytes, std::memory_order_relaxed);
         return false;
     }
+    book(memory, bytes, total);
+    return true;
+}
+
+void MemoryLedger::addRegardless(MemoryClass memory, Bytes bytes) noexcept
+{
+    const Bytes total = total_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    if (cap_ > 0) {
+        Bytes most = overdraft_.load(std::memory_order_relaxed);
+        while (total - cap_ > most && !overdraft_.compare_exchange_weak(most, total - cap_, std::memory_order_relaxed)) {}
+    }
+    book(memory, bytes, total);
+}
+
+void MemoryLedger::book(MemoryClass memory, Bytes bytes, Bytes total) noexcept
+{
     references_.fetch_add(1, std::memory_order_relaxed);
     bytes_[slot(memory)].fetch_add(bytes, std::memory_order_relaxed);
-    if (total <= peakTotal_.load(std::memory_order_relaxed)) return true;
+    if (total <= peakTotal_.load(std::memory_order_relaxed)) return;
     const std::lock_guard lock(peakMutex_);
-    if (total <= peakTotal_.load(std::memory_order_relaxed)) return true;
+    if (total <= peakTotal_.load(std::memory_order_relaxed)) return;
     peakTotal_.store(total, std::memory_order_relaxed);
     peak_ = {clock_.now(), held()};
-    return true;
 }
 
 std::string MemoryLedger::refusal(Bytes bytes) const
@@ -47,6 +62,11 @@ std::string MemoryLedger::refusal(Bytes bytes) const
     }
     const std::string holds = parts.empty() ? std::string("nothing yet") : fmt::format("{} ({})", traces::formatSize(total), parts);
     return fmt::format("the rank has {} of memory and holds {}; {} more do not fit", traces::formatSize(cap_), holds, traces::formatSize(bytes));
+}
+
+std::string MemoryLedger::overdrawn(Bytes bytes) const
+{
+    return fmt::format("the rank has {} of memory and came to hold {} more", traces::formatSize(cap_), traces::formatSize(bytes));
 }
 
 void MemoryLedger::remove(MemoryClass memory, Bytes bytes) noexcept

@@ -2,6 +2,7 @@
 #include "engine/probe/tagging_allocator.h"
 
 #include "engine/probe/block_cache.h"
+#include "engine/probe/device_blocks.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/util/Exception.h>
@@ -14,7 +15,7 @@ namespace stagecraft::runtime {
 
 namespace {
 
-thread_local AllocationTag current;
+thread_local constinit AllocationTag current;
 
 // Before every block; data follows at the next 64-byte border, as vector instructions like it.
 struct alignas(64) BlockHeader {
@@ -79,37 +80,44 @@ void installTaggingAllocator()
 AllocationScope::AllocationScope(const AllocationTag& tag) : outer_(current) { current = tag; }
 AllocationScope::~AllocationScope() { current = outer_; }
 
-void reclass(void* data, MemoryClass memory)
+const AllocationTag& currentAllocationTag() noexcept { return current; }
+
+void reclass(const c10::DataPtr& block, MemoryClass memory)
 {
-    if (data == nullptr) return;
-    BlockHeader* header = headerOf(data);
+    if (block.get() == nullptr) return;
+    if (!block.device().is_cpu()) return reclassDeviceBlock(block.get(), memory);
+    BlockHeader* header = headerOf(block.get());
     if (header->ledger == nullptr || header->memory == memory) return;
     header->ledger->move(header->memory, memory, header->bytes);
     header->memory = memory;
 }
 
-void disown(void* data)
+void disown(const c10::DataPtr& block)
 {
-    if (data == nullptr) return;
-    BlockHeader* header = headerOf(data);
+    if (block.get() == nullptr) return;
+    if (!block.device().is_cpu()) return rebookDeviceBlock(block.get(), nullptr);
+    BlockHeader* header = headerOf(block.get());
     if (header->ledger == nullptr) return;
     header->ledger->remove(header->memory, header->bytes);
     header->ledger = nullptr;
 }
 
-void rebook(void* data, const AllocationTag& to)
+void rebook(const c10::DataPtr& block, const AllocationTag& to)
 {
-    if (data == nullptr) return;
-    BlockHeader* header = headerOf(data);
+    if (block.get() == nullptr) return;
+    if (!block.device().is_cpu()) return rebookDeviceBlock(block.get(), &to);
+    BlockHeader* header = headerOf(block.get());
     if (!to.ledger->add(to.memory, header->bytes)) TORCH_CHECK_WITH(OutOfMemoryError, false, to.ledger->refusal(header->bytes));
-    disown(data);
+    disown(block);
     header->ledger = to.ledger;
     header->memory = to.memory;
 }
 
 std::optional<AllocationTag> tagOf(const c10::DataPtr& block)
 {
-    if (block.get() == nullptr || block.get_deleter() != &freeBlock) return std::nullopt;
+    if (block.get() == nullptr) return std::nullopt;
+    if (!block.device().is_cpu()) return tagOfDeviceBlock(block.get());
+    if (block.get_deleter() != &freeBlock) return std::nullopt;
     const BlockHeader* header = headerOf(block.get());
     return AllocationTag{.ledger = header->ledger, .memory = header->memory};
 }

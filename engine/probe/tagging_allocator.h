@@ -5,6 +5,9 @@
 // it is booked nowhere. The class of a live block can be changed once its role is known: what the backward allocated
 // becomes a gradient when it is found in a parameter's .grad.
 //
+// Memory of devices keeps LibTorch's allocators; what they give is booked in the same way (device_blocks.h), and the calls below take
+// its blocks as well.
+//
 // Blocks come from BlockCache. Scratch that MKL and oneDNN take for themselves does not pass here and is not counted.
 //
 //   installTaggingAllocator();                        // before the first tensor of the process
@@ -41,13 +44,16 @@ private:
     AllocationTag outer_;
 };
 
-// `data` is the start of a live block (a storage's data pointer); null does nothing.
-void reclass(void* data, MemoryClass memory);
-// Takes a live block off its owner's ledger; it belongs to nobody from then on.
-void disown(void* data);
+// What the calling thread allocates now is booked so.
+const AllocationTag& currentAllocationTag() noexcept;
+
+// Of a live block, of the CPU or a device: tensor.storage().data_ptr(). An empty one does nothing.
+void reclass(const c10::DataPtr& block, MemoryClass memory);
+// Takes it off its owner's ledger; it belongs to nobody from then on.
+void disown(const c10::DataPtr& block);
 // Books a live block elsewhere from now on: what one rank made has gone over to another. Throws what an allocation throws where that
 // rank has no room for it.
-void rebook(void* data, const AllocationTag& to);
+void rebook(const c10::DataPtr& block, const AllocationTag& to);
 // Of a block that came from here: where it is booked. Nothing of one from elsewhere.
 std::optional<AllocationTag> tagOf(const c10::DataPtr& block);
 

@@ -61,13 +61,14 @@ void load(const TensorFile& file, const std::string& name, const Tensor& into)
     const TensorInfo wanted = infoOf(name, into);
     if (found->second.info != wanted) throwMisfit(file, "its tensor " + name + " is " + describe(found->second.info) + ", the model's " + describe(wanted));
     const at::NoGradGuard noGrad;
-    const Tensor whole = into.is_contiguous() ? into : at::empty_like(into, at::MemoryFormat::Contiguous);
+    const bool direct = into.is_contiguous() && into.is_cpu();
+    const Tensor whole = direct ? into : at::empty(into.sizes(), into.options().device(at::kCPU));
     const auto read = file.read(name, {static_cast<std::byte*>(whole.mutable_data_ptr()), static_cast<std::size_t>(whole.nbytes())});
     if (!read.ok()) throw std::runtime_error(read.error().message);
     if (!whole.isfinite().all().item<bool>())
         throw std::runtime_error(file.path().string() + ": its tensor " + name +
                                  " has values that are no finite numbers. Go on from an earlier checkpoint, or begin anew without run.resume");
-    if (!whole.is_same(into)) into.copy_(whole);
+    if (!direct) into.copy_(whole);
 }
 
 std::string stateName(const std::string& parameter, std::string_view what) { return parameter + '.' + std::string(what); }
@@ -75,7 +76,7 @@ std::string stateName(const std::string& parameter, std::string_view what) { ret
 // What goes into one file; holds on to the tensors until it is written.
 class Collection {
 public:
-    void add(const std::string& name, const Tensor& tensor) { tensors_.emplace_back(name, tensor.contiguous()); }
+    void add(const std::string& name, const Tensor& tensor) { tensors_.emplace_back(name, tensor.cpu().contiguous()); }
     [[nodiscard]] std::vector<TensorData> data() const
     {
         std::vector<TensorData> data;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/dropout_torch.h"
 
+#include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/layer_torch.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -36,11 +37,14 @@ at::Tensor dropOut(const at::Tensor& x, double probability, std::uint64_t layer,
     at::Tensor kept;
     {
         const at::NoGradGuard noGrad;
+        const bool stays = x.is_cpu(); // drawn on the CPU, wherever it is used
+        const AllocationScope scope(stays ? currentAllocationTag() : AllocationTag{});
         kept = at::empty(whole, at::kBool).bernoulli_(1 - probability, generator);
         if (at.rows > 0) kept = kept.narrow(0, at.firstRow, x.size(0));
         if (at.positions > 0) kept = kept.narrow(1, at.firstPosition, x.size(1));
-        if (kept.sizes() != at::IntArrayRef(whole)) kept = kept.clone(); // and not all of it for the backward
+        if (stays && kept.sizes() != at::IntArrayRef(whole)) kept = kept.clone(); // and not all of it for the backward
     }
+    kept = kept.to(x.device());
     return x * kept * (1 / (1 - probability));
 }
 

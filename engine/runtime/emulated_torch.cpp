@@ -13,6 +13,7 @@
 
 #include "engine/runtime/boundary.h"
 #include "engine/runtime/busy_watch.h"
+#include "engine/runtime/device_queue_torch.h"
 #include "engine/runtime/emulated_replicas.h"
 #include "engine/runtime/rank_work.h"
 #include "engine/runtime/run_messages.h"
@@ -48,14 +49,14 @@ class Emulation {
 public:
     explicit Emulation(const std::vector<Execution>& replicas)
         : replicas_(replicas), run_(replicas.front()), meetings_(replicas.size()),
-          ranks_(replicas.size() * static_cast<std::size_t>(run_.schedule.ranks)), memory_(static_cast<int>(ranks_.size()))
+          ranks_(replicas.size() * static_cast<std::size_t>(run_.schedule.ranks)), inUse_(ranks_.size()), memory_(static_cast<int>(ranks_.size()))
     {
         for (std::size_t r = 0; r < ranks_.size(); ++r)
             lists_.push_back(rankWork(run_.schedule, inReplica(Rank{r}), endsOf(run_.plan.model), clippingOf(run_.plan.run),
                                       static_cast<int>(replicas.size())));
         for (const Execution& replica : replicas_) copies_.push_back(std::make_unique<VirtualCopies>(replica, memory_));
         for (std::size_t j = 0; j < replicas.size(); ++j)
-            handoffs_.push_back(std::make_unique<LocalHandoff<at::Tensor>>(run_.schedule.stages(), mostUnits(run_.schedule), Patience{},
+            handoffs_.push_back(std::make_unique<LocalHandoff<Boundary>>(run_.schedule.stages(), mostUnits(run_.schedule), Patience{},
                                                                            static_cast<int>(run_.schedule.flows().size())));
         if (run_.sums == nullptr) return;
         sums_.emplace(run_.costs.machine, static_cast<int>(ranks_.size()));
@@ -82,7 +83,8 @@ public:
             frontier_ = begin;
             for (const auto& copies : copies_) copies->beginStep(begin);
             sampleAll(begin);
-            if (!runStep(Step{step})) return;
+            for (std::size_t r = 0; r < ranks_.size(); ++r) deviceOf(Rank{r}).beginStep();
+            if (!runStep(Step{step}) || !readLosses(Step{step})) return;
             for (const RankState& rank : ranks_) now = std::max(now, rank.clock);
             for (std::size_t r = 0; sums_ && r < ranks_.size(); ++r) now = std::max(now, sums_->freeAt(Rank{r}));
             sampleAll(now);
@@ -174,7 +176,7 @@ private:
         if (sharesNorm(action)) return meetingOfAll();
         if (action.kind() == ActionKind::AllReduce) return meeting(rank, action);
         if (sums_ && action.kind() == ActionKind::Optimizer) return summedAt(rank, placeOf(action.work));
-        LocalHandoff<at::Tensor>& handoff = handoffOf(rank);
+        LocalHandoff<Boundary>& handoff = handoffOf(rank);
         TimeNs ready = 0;
         bool there = true;
         engine::forEachWork(action, [&](const Work& work) {
@@ -283,12 +285,13 @@ private:
         const Place own = placeOf(action.work);
         const Place other = placeOf(action.partner);
         Pipeline& pipeline = runOf(rank).pipeline;
-        if (among(rank, other) == rank) return pipeline.sumBoth(own, other);
+        if (among(rank, other) == rank) return pipeline.sumBoth(own, other); // of which the two are held by their stages
         Meetings& meetings = meetings_[static_cast<std::size_t>(replicaOf(rank))];
         const auto [place, first] = meetings.try_emplace(std::minmax(own, other));
         Meeting& both = place->second;
         if (first) both = {at, {{own, pipeline.sharedGradients(own, other)}, {other, pipeline.sharedGradients(other, own)}}};
         pipeline.addShared(own, other, both.gradients[other]);
+        deviceOf(rank).drain(); // before the other's are let go of
         if (!first) meetings.erase(place);
     }
 
@@ -318,7 +321,7 @@ private:
     [[nodiscard]] int replicaOf(Rank rank) const { return rank.value / run_.schedule.ranks; }
     [[nodiscard]] Rank inReplica(Rank rank) const { return Rank{rank.value % run_.schedule.ranks}; }
     [[nodiscard]] const Execution& runOf(Rank rank) const { return replicas_[static_cast<std::size_t>(replicaOf(rank))]; }
-    [[nodiscard]] LocalHandoff<at::Tensor>& handoffOf(Rank rank) const { return *handoffs_[static_cast<std::size_t>(replicaOf(rank))]; }
+    [[nodiscard]] LocalHandoff<Boundary>& handoffOf(Rank rank) const { return *handoffs_[static_cast<std::size_t>(replicaOf(rank))]; }
     // The one that holds the place in the same replica.
     [[nodiscard]] Rank among(Rank rank, const Place& place) const { return runOf(rank).among(run_.schedule.rankOf(place.flow, place.stage)); }
 
@@ -422,9 +425,9 @@ private:
     {
         RankState& state = ranks_[index(rank)];
         const Execution& run = runOf(rank);
-        Arrival<at::Tensor> input{{}, -1};
+        Arrival<Boundary> input{{}, -1};
         if (const std::optional<BoxAddress> box = inputBox(work, run_.schedule.stages())) {
-            std::optional<Arrival<at::Tensor>> arrival = handoffOf(rank).take(*box);
+            std::optional<Arrival<Boundary>> arrival = handoffOf(rank).take(*box);
             if (!arrival) return false;
             input = std::move(*arrival);
         }
@@ -440,18 +443,28 @@ private:
         actionBegin_ = times.begin;
         actionRealBegin_ = realBegin;
         at::Tensor output;
+        TimeNs worked = 0;
+        std::vector<at::Tensor> used; // until the device is through
         try {
-            if (work.kind == ActionKind::AllReduce) sumGradients(rank, action, times.begin);
-            else output = run.pipeline.execute(work, step, std::move(input.payload));
+            worked = timed(deviceOf(rank), [&] {
+                if (work.kind == ActionKind::AllReduce) return sumGradients(rank, action, times.begin);
+                at::Tensor given = deviceOf(rank).fetch(std::move(input.payload)).tensor;
+                if (!deviceOf(rank).isCpu()) {
+                    inUse_[index(rank)].hold(work, given);
+                    used = inUse_[index(rank)].usedUp(work, run.schedule.inference());
+                }
+                output = run.pipeline.execute(work, step, std::move(given));
+            });
+            used.clear();
+            expectRoom(ledger);
         } catch (...) {
             run_.control.fail(describeFailure(work, step, rank, std::current_exception()));
             return false;
         }
-        const TimeNs worked = run_.clock.now() - realBegin;
         const double factor = work.kind == ActionKind::AllReduce ? 1 : run_.trouble.factorOf(work.stage);
         const auto taken = static_cast<TimeNs>(std::llround(static_cast<double>(worked) * factor));
         const int steps = run_.plan.run.steps - run_.firstStep;
-        if (step.value - run_.firstStep >= static_cast<int>(stepsLeftOut(static_cast<std::size_t>(steps))))
+        if (deviceOf(rank).isCpu() && step.value - run_.firstStep >= static_cast<int>(stepsLeftOut(static_cast<std::size_t>(steps))))
             busy_.add({.taken = worked, .computed = run_.cpuClock.now() - computedBefore});
         times.end = times.begin + taken + (work.kind == ActionKind::AllReduce ? exchangeTime(action) : 0);
         state.clock = times.end;
@@ -466,10 +479,41 @@ private:
         return true;
     }
 
+    [[nodiscard]] RankDevice& deviceOf(Rank rank) const { return runOf(rank).pipeline.device(inReplica(rank)); }
+
+    // On a GPU it is alone there, and timed by it.
+    template <class Call>
+    TimeNs timed(const RankDevice& device, const Call& call) const
+    {
+        const RankDevice::Scope here = device.enter();
+        const TimeNs before = run_.clock.now();
+        const DeviceMark begin = device.mark();
+        call();
+        if (device.isCpu()) return run_.clock.now() - before;
+        const DeviceMark end = device.mark();
+        device.drain();
+        return end->time() - begin->time();
+    }
+
+    bool readLosses(Step step)
+    {
+        for (std::size_t r = 0; r < ranks_.size(); ++r) {
+            if (deviceOf(Rank{r}).isCpu()) continue;
+            Work work;
+            try {
+                runOf(Rank{r}).pipeline.readLosses(inReplica(Rank{r}), step, work);
+            } catch (...) {
+                run_.control.fail(describeFailure(work, step, Rank{r}, std::current_exception()));
+                return false;
+            }
+        }
+        return true;
+    }
+
     TimeNs handOver(const BoxAddress& box, Rank from, at::Tensor output, TimeNs end)
     {
         const bool sameRank = run_.schedule.rankOf(box.flow, box.receiver) == inReplica(from);
-        return handoffOf(from).put(box, std::move(output), sameRank ? end : end + run_.costs.transfer);
+        return handoffOf(from).put(box, Boundary{std::move(output)}, sameRank ? end : end + run_.costs.transfer);
     }
 
     void sampleAll(TimeNs time)
@@ -482,10 +526,11 @@ private:
 
     const std::vector<Execution>& replicas_;
     const Execution& run_; // the first: what they share
-    std::vector<std::unique_ptr<LocalHandoff<at::Tensor>>> handoffs_; // by replica
+    std::vector<std::unique_ptr<LocalHandoff<Boundary>>> handoffs_; // by replica
     std::vector<Meetings> meetings_; // by replica, those that one of the two has gone through
     std::vector<std::vector<Action>> lists_; // by rank, of a step
     std::vector<RankState> ranks_;
+    std::vector<InputsInUse> inUse_; // by rank, of GPUs
     std::optional<EmulatedReplicas> sums_;
     Step step_{};
     TimeNs actionBegin_ = 0; // of the action that runs

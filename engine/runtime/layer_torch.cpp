@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/layer_torch.h"
 
+#include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/deferred_torch.h"
 #include "engine/runtime/dropout_torch.h"
 #include "engine/runtime/linear_torch.h"
@@ -187,7 +188,7 @@ Tensor forward(const engine::Embedding& l, const Weights& w, const Tensor& token
 {
     if (l.positions == engine::Positions::Rotary) return w.embedding(tokens, 0);
     const std::int64_t first = pass ? pass->firstPosition : 0;
-    return w.embedding(tokens, 0) + w.embedding(at::arange(first, first + tokens.size(1), at::kLong), 1);
+    return w.embedding(tokens, 0) + w.embedding(at::arange(first, first + tokens.size(1), tokens.options()), 1);
 }
 
 // Each key head serves a group of query heads, which get copies of it.
@@ -227,7 +228,7 @@ Tensor attendBack(const Attended& of, SlicePass& pass)
     const Attended whole{of.queries, withEarlier(of.keys, cache.keys), withEarlier(of.values, cache.values)};
     if (slice == 0) return attend(whole);
     const auto heads = of.queries.size(1);
-    const Tensor mask = at::ones({of.queries.size(2), whole.keys.size(2)}, at::kBool).tril(pass.firstPosition);
+    const Tensor mask = at::ones({of.queries.size(2), whole.keys.size(2)}, of.queries.options().dtype(at::kBool)).tril(pass.firstPosition);
     return at::scaled_dot_product_attention(of.queries, forEachQuery(whole.keys, heads), forEachQuery(whole.values, heads), mask);
 }
 
@@ -324,14 +325,18 @@ std::uint64_t mixedSeed(std::uint64_t seed, std::uint64_t place)
     return engine::mixed(seed + place * engine::kSplitMixStep);
 }
 
-LayerModule::LayerModule(const engine::Layer& layer, std::uint64_t seed, int place, Accumulation accumulation)
+// The same values wherever they are to be: they are drawn on the CPU.
+LayerModule::LayerModule(const engine::Layer& layer, std::uint64_t seed, int place, Accumulation accumulation, c10::Device device)
     : layer_(layer), place_(static_cast<std::uint64_t>(place)), accumulation_(accumulation)
 {
     auto generator = at::make_generator<at::CPUGeneratorImpl>(mixedSeed(seed, place_));
-    std::visit([&](const auto& l) { addParameters(parameters_, l, generator); }, layer_);
-    for (Tensor& parameter : parameters_) parameter.requires_grad_();
+    {
+        const AllocationScope scope(device.is_cpu() ? currentAllocationTag() : AllocationTag{});
+        std::visit([&](const auto& l) { addParameters(parameters_, l, generator); }, layer_);
+    }
+    for (Tensor& parameter : parameters_) parameter = parameter.to(device).requires_grad_();
     if (const auto* scripted = std::get_if<engine::TorchScript>(&layer_)) {
-        script_ = std::make_shared<ScriptedModule>(*scripted);
+        script_ = std::make_shared<ScriptedModule>(*scripted, device);
         parameters_ = script_->parameters();
     }
 }

@@ -49,7 +49,7 @@ class LayerModule {
 public:
     // `place`: index of the layer in the whole model. Allocates where the caller's AllocationScope says. Throws what a person can
     // read where the layer comes from a file that does not do.
-    LayerModule(const engine::Layer& layer, std::uint64_t seed, int place, Accumulation accumulation);
+    LayerModule(const engine::Layer& layer, std::uint64_t seed, int place, Accumulation accumulation, c10::Device device = c10::DeviceType::CPU);
 
     // `pass`: where sequences come in slices. `at`: without it nothing is left to chance, as in an evaluation.
     [[nodiscard]] at::Tensor forward(const at::Tensor& x, SlicePass* pass = nullptr, const DataPlace* at = nullptr) const;

@@ -46,6 +46,12 @@ bool isNarrow(const Tensor& weight) { return weight.size(0) < kNarrow || weight.
 
 Tensor weightGradient(Tensor& weight, const Tensor& outputGradient, const Tensor& input)
 {
+    if (!weight.is_cpu()) { // there a product may add what is there already, and fresh memory costs nothing
+        Tensor& gradient = weight.mutable_grad();
+        if (!gradient.defined()) return outputGradient.t().mm(input);
+        gradient.addmm_(outputGradient.t(), input);
+        return {};
+    }
     if (input.size(0) > kFewRows || isNarrow(weight)) return outputGradient.t().mm(input);
     if (Tensor& gradient = weight.mutable_grad(); gradient.defined()) {
         gradient.addmm_(outputGradient.t(), input);

@@ -69,7 +69,7 @@ private:
         ProcessGroup* const group = plan.run.mode == RunMode::Processes ? options_.group : nullptr;
         const auto agree = [group](std::string_view about, const Expected<void>& own) { return group != nullptr ? group->agree(about, own) : own; };
 
-        Expected<RunnablePlan> runnable = orError([&] { return makeRunnable(plan, options_.memory ? *options_.memory : hostMemory(), options_.group); });
+        Expected<RunnablePlan> runnable = orError([&] { return makeRunnable(plan, options_.memory ? *options_.memory : hostMemory(), options_.group, options_.devices); });
         if (const auto all = agree("the check of the plan", runnable.ok() ? Expected<void>{} : runnable.error()); !all.ok()) return all.error();
         run_.reset();
         state_.store(SessionState::Idle);

@@ -42,6 +42,7 @@ struct InjectedFault {
     int allocation = 1; // AllocationFailure: which one of the action
 };
 
+class DeviceSource; // engine/runtime/device_source.h
 class ProcessGroup; // engine/transport/process_group.h
 
 struct LocalSessionOptions {
@@ -50,6 +51,7 @@ struct LocalSessionOptions {
     std::optional<HostMemory> memory = {}; // none: hostMemory()
     std::size_t ringCapacity = 1 << 14; // events per rank that wait for the collector
     std::optional<InjectedFault> fault = {};
+    const DeviceSource* devices = nullptr; // not owned; the GPUs; none: cudaDevices()
     ProcessGroup* group = nullptr; // not owned; the processes of mode processes, each of which has a session that is given the same plan
 };
 

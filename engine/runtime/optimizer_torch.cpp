@@ -29,7 +29,7 @@ StageOptimizer::StageOptimizer(const engine::RunSpec& run, std::vector<at::Tenso
         if (run.optimizerValues() >= 1) firstMoment_.push_back(at::zeros_like(parameter));
         if (run.optimizerValues() < 2) continue;
         secondMoment_.push_back(at::zeros_like(parameter));
-        steps_.push_back(at::zeros({}));
+        steps_.push_back(at::zeros({}, parameter.options()));
     }
 }
 

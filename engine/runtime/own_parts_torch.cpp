@@ -107,7 +107,7 @@ void OwnParts::keepOwnGradients()
             std::memcpy(gradients_.back().mutable_data_ptr(), whole.const_data_ptr<float>() + own.begin, static_cast<std::size_t>(own.size() * kValue));
         whole = Tensor();
         // on the books once what it is cut from is off them: this is beside the rank's own work, and would be in the peaks of that
-        rebook(gradients_.back().storage().mutable_data(), {.ledger = spec_.ledger, .memory = MemoryClass::Gradients});
+        rebook(gradients_.back().storage().data_ptr(), {.ledger = spec_.ledger, .memory = MemoryClass::Gradients});
     }
 }
 

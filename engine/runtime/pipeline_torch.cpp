@@ -30,18 +30,23 @@ Pipeline::Pipeline(const Spec& spec, const Preparation& preparation)
     if (counts || engine::hasOffload(schedule_)) installSavedTensorHooks();
     if (counts) inFlight_.resize(static_cast<std::size_t>(schedule_.ranks));
     for (int r = 0; r < schedule_.ranks; ++r) ledgers_.push_back(MemoryLedger::create(spec.clock, spec.plan.machine.memory));
+    for (int r = 0; r < schedule_.ranks; ++r) {
+        const c10::Device device = spec.devices.empty() ? c10::Device(c10::DeviceType::CPU) : spec.devices[static_cast<std::size_t>(r)];
+        devices_.push_back(device.is_cpu() ? RankDevice() : RankDevice(device, spec.clock));
+    }
     firstLayer_.assign(1, 0);
     for (const int layers : spec.partition) firstLayer_.push_back(firstLayer_.back() + layers);
     for (const Flow flow : schedule_.flows()) {
         for (std::size_t s = 0; s < stageCount(); ++s) {
             const Place place{flow, Stage{s}};
-            stages_.push_back(!holds(place) ? nullptr
-                                            : std::make_unique<StageModule>(StageModule::Spec{spec.plan, firstLayer_[s], spec.partition[s],
-                                                                                              dutiesOf(schedule_, place), lengths_, spec.replica,
-                                                                                              replica_ * schedule_.microbatches + firstMicrobatch(flow)},
-                                                                            &ledgerOf(place), preparation));
+            const RankDevice& device = deviceOf(place);
+            const RankDevice::Scope here = device.enter();
+            const StageModule::Spec part{spec.plan, firstLayer_[s], spec.partition[s], dutiesOf(schedule_, place), lengths_, spec.replica,
+                                         replica_ * schedule_.microbatches + firstMicrobatch(flow), device.device()};
+            stages_.push_back(!holds(place) ? nullptr : std::make_unique<StageModule>(part, &ledgerOf(place), preparation));
         }
     }
+    for (const RankDevice& device : devices_) device.drain();
     preparation.goOn();
 }
 
@@ -52,25 +57,28 @@ void Pipeline::giveData(Step step)
     const int slices = schedule_.slices;
     for (const Flow flow : schedule_.flows()) {
         const std::ptrdiff_t first = firstMicrobatch(flow);
-        const auto own = [&](MemoryLedger& ledger, auto make) {
+        const auto own = [&](const Place& place, auto make) {
             std::vector<at::Tensor> all;
             {
                 const AllocationScope nobody({});
                 all = make();
             }
-            const AllocationScope scope({.ledger = &ledger});
-            const std::vector<at::Tensor> whole = ofTheirOwn({all.begin() + first, all.begin() + first + schedule_.units(flow) / slices});
+            const RankDevice::Scope here = deviceOf(place).enter();
+            const AllocationScope scope({.ledger = &ledgerOf(place)});
+            std::vector<at::Tensor> whole(all.begin() + first, all.begin() + first + schedule_.units(flow) / slices);
+            if (deviceOf(place).isCpu()) whole = ofTheirOwn(std::move(whole));
+            else for (at::Tensor& each : whole) each = each.to(deviceOf(place).device());
             return lengths_.empty() ? cutRows(whole, slices) : cutSequences(whole, lengths_);
         };
         const Place start{flow, Stage{0}};
         const Place end{flow, Stage{stageCount() - 1}};
         if (holds(start)) {
             stage(start).giveInputs({}); // the old ones go before the new ones come
-            stage(start).giveInputs(own(ledgerOf(start), [&] { return batches_.inputs(step, replica_); }));
+            stage(start).giveInputs(own(start, [&] { return batches_.inputs(step, replica_); }));
         }
         if (!holds(end)) continue;
         stage(end).giveTargets({});
-        stage(end).giveTargets(own(ledgerOf(end), [&] { return batches_.targets(step, replica_); }));
+        stage(end).giveTargets(own(end, [&] { return batches_.targets(step, replica_); }));
     }
 }
 
@@ -148,11 +156,12 @@ std::vector<at::Tensor> Pipeline::sharedGradients(const Place& own, const Place&
 // The same bits for both: adding two is commutative.
 void Pipeline::addShared(const Place& own, const Place& other, const std::vector<at::Tensor>& ofTheOther)
 {
+    const RankDevice::Scope here = deviceOf(own).enter();
     const AllocationScope scope({.ledger = &ledgerOf(own), .memory = MemoryClass::Gradients});
     const at::NoGradGuard noGrad;
     std::vector<at::Tensor> gradients = stage(own).gradients();
     const std::size_t first = own.stage == other.stage ? 0 : stage(own).tied();
-    for (std::size_t i = 0; i < ofTheOther.size(); ++i) gradients[first + i] = gradients[first + i] + ofTheOther[i];
+    for (std::size_t i = 0; i < ofTheOther.size(); ++i) gradients[first + i] = gradients[first + i] + ofTheOther[i].to(gradients[first + i].device());
     stage(own).setGradients(std::move(gradients));
 }
 
@@ -166,6 +175,7 @@ void Pipeline::sumBoth(const Place& one, const Place& other)
 at::Tensor Pipeline::squaredNorms(Rank rank)
 {
     at::Tensor all = at::zeros({firstLayer_.back()}, at::kDouble);
+    const RankDevice::Scope here = devices_[index(rank)].enter();
     for (const Place& place : placesOf(schedule_, rank)) {
         const AllocationScope scope({.ledger = &ledgerOf(place)});
         stage(place).settleGradients();
@@ -181,6 +191,7 @@ void Pipeline::clipGradients(Rank rank, const at::Tensor& all)
     const std::vector<double> squares(all.const_data_ptr<double>(), all.const_data_ptr<double>() + all.numel());
     if (const int layer = firstDiverged(squares); layer >= 0) throw std::domain_error(divergedNorm(layer, run_.learningRate));
     const double factor = clipFactor(squares, run_.clipNorm);
+    const RankDevice::Scope here = devices_[index(rank)].enter();
     for (const Place& place : placesOf(schedule_, rank)) stage(place).shrinkGradients(factor);
 }
 
@@ -223,6 +234,7 @@ at::Tensor Pipeline::execute(const Work& work, Step step, at::Tensor input)
     using Kind = InjectedFault::Kind;
     const InjectedFault* fault = faultOf(work, step);
     const Place place{work.flow, work.stage};
+    const RankDevice::Scope here = deviceOf(place).enter();
     const AllocationScope scope({.ledger = &ledgerOf(place),
                                  .memory = classOf(work.kind),
                                  .failIn = fault && fault->kind == Kind::AllocationFailure ? fault->allocation : 0});
@@ -238,10 +250,8 @@ at::Tensor Pipeline::execute(const Work& work, Step step, at::Tensor input)
     switch (work.kind) {
     case ActionKind::Forward: {
         at::Tensor output = stage.forward(unit, std::move(input), step);
-        const double loss = stage.losses()[index(work.microbatch)];
         // at once: whatever comes after it would be none either
-        if (!std::isfinite(loss))
-            throw std::domain_error(divergedLoss(loss, step > Step{0} || schedule_.asynchronous(), run_.learningRate));
+        if (deviceOf(place).isCpu()) expectFinite(stage.losses()[index(work.microbatch)], step);
         return output;
     }
     case ActionKind::Recompute: stage.recompute(unit, step); return {};
@@ -262,6 +272,25 @@ at::Tensor Pipeline::execute(const Work& work, Step step, at::Tensor input)
     case ActionKind::Reshard: stage.giveUpWeights(); return {};
     case ActionKind::ReduceGrad: return {}; // the replicas' affair
     default: throw std::logic_error("the engine has no way to execute " + std::string(kindName(work.kind)));
+    }
+}
+
+void Pipeline::expectFinite(double loss, Step step) const
+{
+    if (!std::isfinite(loss)) throw std::domain_error(divergedLoss(loss, step > Step{0} || schedule_.asynchronous(), run_.learningRate));
+}
+
+void Pipeline::readLosses(Rank rank, Step step, Work& work)
+{
+    const RankDevice::Scope here = devices_[index(rank)].enter();
+    for (const Place& place : placesOf(schedule_, rank)) {
+        if (index(place.stage) + 1 != stageCount()) continue;
+        stage(place).readLosses();
+        const std::vector<double>& losses = stage(place).losses();
+        for (std::size_t unit = 0; unit < losses.size(); ++unit) {
+            work = makeAction(ActionKind::Forward, place.stage, MicroBatch{unit}, place.flow).work;
+            expectFinite(losses[unit], step);
+        }
     }
 }
 
@@ -328,6 +357,12 @@ std::string reasonOf(const std::exception_ptr& error)
 }
 
 } // namespace
+
+void expectRoom(MemoryLedger& ledger)
+{
+    const traces::Bytes over = ledger.takeOverdraft();
+    TORCH_CHECK_WITH(OutOfMemoryError, over == 0, ledger.overdrawn(over));
+}
 
 engine::FailureMessage describeFailure(const Work& work, Step step, Rank rank, const std::exception_ptr& error)
 {

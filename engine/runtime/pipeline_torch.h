@@ -6,6 +6,7 @@
 #include "engine/runtime/data_torch.h"
 #include "engine/runtime/local_session.h"
 #include "engine/runtime/preparation.h"
+#include "engine/runtime/rank_device_torch.h"
 #include "engine/runtime/stage_torch.h"
 #include "engine/session/session_message.h"
 
@@ -37,6 +38,7 @@ public:
         int replica = 0; // of those of the plan's machine
         std::optional<traces::Rank> only = {}; // whose stages are in this process; none: all are
         OtherStages* others = nullptr;         // not owned
+        std::vector<c10::Device> devices = {}; // of each rank; none: all compute on the CPU
     };
     Pipeline(const Spec& spec, const Preparation& preparation);
 
@@ -77,6 +79,12 @@ public:
     // std::domain_error where that is no finite number.
     void clipGradients(traces::Rank rank, const at::Tensor& squares);
 
+    [[nodiscard]] RankDevice& device(traces::Rank rank) { return devices_[traces::index(rank)]; }
+    [[nodiscard]] const RankDevice& deviceOf(const Place& place) const { return devices_[traces::index(schedule_.rankOf(place.flow, place.stage))]; }
+    // Of a rank on a GPU, whose device is through with the step: throws std::domain_error where a loss of its last stage is no finite
+    // number, and names the action.
+    void readLosses(traces::Rank rank, traces::Step step, traces::Work& work);
+
     [[nodiscard]] MemoryLedger& ledger(traces::Rank rank) { return *ledgers_[traces::index(rank)]; }
     [[nodiscard]] StageModule& stage(const Place& place)
     {
@@ -101,6 +109,7 @@ private:
     [[nodiscard]] int firstMicrobatch(traces::Flow flow) const { return flow == traces::Flow::Up ? schedule_.units(traces::Flow::Down) / schedule_.slices : 0; }
     [[nodiscard]] std::size_t stageCount() const { return schedule_.stageToRank.size(); }
     [[nodiscard]] SavedTensors& savedOf(const traces::Work& work) { return stage({work.flow, work.stage}).saved(work.microbatch.value); }
+    void expectFinite(double loss, traces::Step step) const;
     [[nodiscard]] MemoryLedger& ledgerOf(const Place& place) { return ledger(schedule_.rankOf(place.flow, place.stage)); }
 
     const engine::RunSpec& run_;
@@ -109,6 +118,7 @@ private:
     std::vector<int> firstLayer_; // of each stage, and behind the last the number of all
     const BatchSource& batches_;
     std::vector<int> lengths_; // of slices; empty: sequences are whole
+    std::vector<RankDevice> devices_;   // by rank
     std::vector<LedgerHandle> ledgers_; // before the stages: their blocks are booked there
     LedgerHandle host_;                 // what OFFLOAD took off the ranks
     struct InFlight {
@@ -126,6 +136,9 @@ private:
 using Replicas = std::vector<std::unique_ptr<Pipeline>>;
 [[nodiscard]] double stepLoss(const Replicas& replicas);
 [[nodiscard]] std::vector<std::int64_t> outputShape(const Replicas& replicas);
+
+// Throws c10::OutOfMemoryError where the rank has come to hold more than it may: what a GPU's allocator gave, which nobody could refuse.
+void expectRoom(MemoryLedger& ledger);
 
 // What a person reads when an action has thrown; to be called in the handler.
 engine::FailureMessage describeFailure(const traces::Work& work, traces::Step step, traces::Rank rank,

@@ -13,17 +13,20 @@ namespace {
 
 static_assert(std::is_trivially_copyable_v<BoxAddress>);
 
+std::vector<at::Tensor> listOf(Boundary&& boundary) { return {std::move(boundary.tensor)}; }
 std::vector<at::Tensor> listOf(at::Tensor&& tensor) { return {std::move(tensor)}; }
 std::vector<at::Tensor> listOf(std::vector<at::Tensor>&& tensors) { return std::move(tensors); }
 
+void unlist(std::vector<at::Tensor>&& tensors, Boundary& into) { into = {std::move(tensors.front())}; }
 void unlist(std::vector<at::Tensor>&& tensors, at::Tensor& into) { into = std::move(tensors.front()); }
 void unlist(std::vector<at::Tensor>&& tensors, std::vector<at::Tensor>& into) { into = std::move(tensors); }
 
 // A transfer's buffer becomes what the stage keeps: an input until its backward, a gradient while that runs.
 void give(const at::Tensor& tensor, Direction direction)
 {
-    if (tensor.defined()) reclass(tensor.storage().mutable_data(), direction == Direction::Forward ? MemoryClass::Activations : MemoryClass::Other);
+    if (tensor.defined()) reclass(tensor.storage().data_ptr(), direction == Direction::Forward ? MemoryClass::Activations : MemoryClass::Other);
 }
+void give(const Boundary& boundary, Direction direction) { give(boundary.tensor, direction); }
 void give(const std::vector<at::Tensor>&, Direction) {} // they go once they are added
 
 } // namespace
@@ -93,6 +96,7 @@ void ProcessHandoff<Payload>::refused(int from, const std::exception_ptr& error)
     place_.control.fail(std::move(failure));
 }
 
+template class ProcessHandoff<Boundary>;
 template class ProcessHandoff<at::Tensor>;
 template class ProcessHandoff<std::vector<at::Tensor>>;
 

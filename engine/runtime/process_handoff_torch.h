@@ -4,7 +4,7 @@
 // the rank that holds the receiver and put into a box there. What arrives is memory of the receiving rank, a transfer's buffer until it is
 // taken. Private to the runtime.
 //
-//   ProcessHandoff<at::Tensor> handoff(all, {...}, MailKind::Boundary, [&](const BoxAddress& box) { return schedule.rankOf(...); });
+//   ProcessHandoff<Boundary> handoff(all, {...}, MailKind::Boundary, [&](const BoxAddress& box) { return schedule.rankOf(...); });
 #pragma once
 
 #include "engine/probe/memory_ledger.h"
@@ -18,7 +18,7 @@
 
 namespace stagecraft::runtime {
 
-// at::Tensor for boundaries, std::vector<at::Tensor> for the gradients of a stage.
+// Boundary, at::Tensor for norms, or std::vector<at::Tensor> for the gradients of a stage.
 template <class Payload>
 class ProcessHandoff final : public Handoff<Payload>, private PostOffice::Receiver {
 public:

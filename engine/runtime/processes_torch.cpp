@@ -214,7 +214,7 @@ void runAsProcess(const Execution& run, ProcessRun& all, ReportedStages& others)
     const int flows = static_cast<int>(schedule.flows().size());
     MemoryLedger& ledger = run.pipeline.ledger(own);
     const auto ownerOf = [&](const BoxAddress& box) { return schedule.rankOf(box.flow, box.receiver); };
-    ProcessHandoff<at::Tensor> handoff(all, {schedule.stages(), mostUnits(schedule), flows}, {run.control, ledger, run.clock}, MailKind::Boundary, ownerOf);
+    ProcessHandoff<Boundary> handoff(all, {schedule.stages(), mostUnits(schedule), flows}, {run.control, ledger, run.clock}, MailKind::Boundary, ownerOf);
     ProcessHandoff<std::vector<at::Tensor>> gradients(all, {schedule.stages(), 1, flows}, {run.control, ledger, run.clock}, MailKind::Gradients, ownerOf);
     ProcessHandoff<at::Tensor> norms(all, {schedule.ranks, 1, 1}, {run.control, ledger, run.clock}, MailKind::Norms,
                                      [](const BoxAddress& box) { return Rank{box.receiver.value}; });

@@ -3,6 +3,7 @@
 
 #include "engine/runtime/boundary.h"
 #include "engine/runtime/copy_lane_torch.h"
+#include "engine/runtime/device_queue_torch.h"
 #include "engine/runtime/pair_helper.h"
 #include "engine/runtime/rank_work.h"
 #include "engine/runtime/replica_rank_torch.h"
@@ -41,8 +42,8 @@ public:
     RankWorker(const Execution& run, const RankLinks& links, Rank rank)
         : run_(run), links_(links), own_(rank), rank_(run.among(rank)),
           list_(rankWork(run.schedule, rank, endsOf(run.plan.model), clippingOf(run.plan.run), run.plan.machine.replicas)),
-          ring_(run.recorder.ring(rank_)),
-          ledger_(run.pipeline.ledger(rank))
+          ring_(run.recorder.ring(rank_)), device_(run.pipeline.device(rank)),
+          ledger_(run.pipeline.ledger(rank)), queue_(device_, ring_)
     {
         const bool pairs = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return a.kind() == ActionKind::Overlap; });
         const bool copies = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return engine::isCopy(a.kind()); });
@@ -58,7 +59,7 @@ public:
         for (int step = run_.firstStep; links_.meeting.meet(rank_, step, end_); ++step) {
             if (step > run_.firstStep && links_.handoff.bounded()) collectives().push(waitEvent(Step{step - 1}, WaitCause::Flush, {}, {end_, run_.clock.now()}));
             sampleMemory(run_.clock.now()); // all have let go of the last step
-            if (step == run_.plan.run.steps || !executeStep(Step{step})) return;
+            if (step == run_.plan.run.steps || !beginOnDevice(Step{step}) || !executeStep(Step{step}) || !endOnDevice(Step{step})) return;
         }
     }
 
@@ -66,13 +67,54 @@ private:
     // One of the computing actions, ready to go.
     struct Task {
         Work work;
-        Arrival<at::Tensor> input{{}, -1};
+        Arrival<Boundary> input{{}, -1};
         TimeNs reloaded = -1; // when what was offloaded had come back
         TimeNs gathered = -1; // when the stage's weights had
         at::Tensor output{}; // to be handed over
         ActionTimes times{};
+        DeviceTimes onDevice{};
         std::exception_ptr error{};
     };
+
+    // Failures of the device itself come where something waits for it.
+    template <class Call>
+    bool watched(Step step, const char* doing, const Call& call)
+    {
+        try {
+            call();
+            return true;
+        } catch (...) {
+            run_.control.fail(describeFailure(std::string(doing) + " of step " + std::to_string(step.value) + " on rank " + std::to_string(rank_.value),
+                                              std::current_exception()));
+            return false;
+        }
+    }
+
+    bool beginOnDevice(Step step)
+    {
+        return device_.isCpu() || watched(step, "beginning the device's part", [&] { device_.beginStep(); });
+    }
+
+    // Until it has done all that it was asked for.
+    bool endOnDevice(Step step)
+    {
+        if (device_.isCpu()) return true;
+        if (!watched(step, "the device's part", [&] {
+                queue_.settleAll();
+                device_.drain();
+                end_ = std::max(end_, queue_.lastEnd());
+            }))
+            return false;
+        sampleMemory(run_.clock.now());
+        Work work;
+        try {
+            run_.pipeline.readLosses(own_, step, work);
+        } catch (...) {
+            run_.control.fail(describeFailure(work, step, rank_, std::current_exception()));
+            return false;
+        }
+        return true;
+    }
 
     bool executeStep(Step step)
     {
@@ -104,11 +146,14 @@ private:
         const TimeNs begin = run_.clock.now();
         ledger_.watchPeak();
         const BytesByClass before = ledger_.held();
-        if (tasks.size() == 2) helper_->start([&] { perform(tasks.front(), step); }); // the forward of a pair
+        const bool beside = tasks.size() == 2 && device_.isCpu(); // of a GPU the two share a stream
+        if (beside) helper_->start([&] { perform(tasks.front(), step); }); // the forward of a pair
+        else if (tasks.size() == 2) perform(tasks.front(), step);
         perform(tasks.back(), step);
-        if (tasks.size() == 2) helper_->wait();
+        if (beside) helper_->wait();
         const BytesByClass after = ledger_.held();
-        for (const Task& task : tasks) {
+        for (Task& task : tasks) {
+            if (!task.error && !device_.isCpu()) task.error = overdraft();
             if (!task.error) continue;
             run_.control.fail(describeFailure(task.work, step, rank_, task.error));
             return false;
@@ -127,11 +172,12 @@ private:
         if (links_.handoff.bounded())
             for (Task& task : tasks) handOverBounded(task, step, sends);
         for (const Task& task : tasks) {
-            const bool beside = tasks.size() == 2 && &task == &tasks.front();
-            RunEvent event = actionEvent(step, task.work, task.times, beside ? 1 : 0);
+            RunEvent event = actionEvent(step, task.work, task.times, tasks.size() == 2 && &task == &tasks.front() ? 1 : 0);
             if (replica_ && replica_->isLast(task.work)) event.value[RunEvent::kLast] = 1;
-            ring_.push(event);
+            if (device_.isCpu()) ring_.push(event);
+            else queue_.add(event, task.onDevice, inUse_.usedUp(task.work, run_.schedule.inference()));
         }
+        if (!device_.isCpu() && !watched(step, "an action", [&] { queue_.settle(); })) return false;
         for (const RunEvent& send : sends) ring_.push(send);
         if (replica_ && action.kind() == ActionKind::Optimizer) replica_->giveWeights(placeOf(action.work));
         return true;
@@ -148,7 +194,7 @@ private:
             if (links_.waits != nullptr) links_.waits->enter(own_, task.work);
         }
         const TimeNs begin = run_.clock.now();
-        task.times.available = links_.handoff.put(*box, std::move(task.output), run_.clock);
+        task.times.available = links_.handoff.put(*box, Boundary{std::move(task.output), task.onDevice.end}, run_.clock);
         if (!waits) return;
         task.times.sent = task.times.available;
         Work send = task.work;
@@ -257,7 +303,7 @@ private:
         const std::optional<BoxAddress> box = inputBox(task.work, run_.schedule.stages());
         if (!box) return true;
         if (!links_.handoff.full(*box)) run_.control.rest(rank_);
-        std::optional<Arrival<at::Tensor>> arrival = links_.handoff.take(*box);
+        std::optional<Arrival<Boundary>> arrival = links_.handoff.take(*box);
         if (!arrival) return false;
         task.input = std::move(*arrival);
         return true;
@@ -275,15 +321,51 @@ private:
     void perform(Task& task, Step step)
     {
         try {
-            task.times = {.begin = run_.clock.now(), .ready = task.input.available, .reloaded = task.reloaded, .gathered = task.gathered};
-            task.output = run_.pipeline.execute(task.work, step, std::move(task.input.payload));
-            run_.trouble.linger(task.work.stage, run_.clock.now() - task.times.begin);
+            if (device_.isCpu()) {
+                RankDevice::Fetched input = device_.fetch(std::move(task.input.payload));
+                task.times = timesFrom(task, input.ready ? input.ready->time() : task.input.available);
+                task.output = run_.pipeline.execute(task.work, step, std::move(input.tensor));
+                run_.trouble.linger(task.work.stage, run_.clock.now() - task.times.begin);
+            } else {
+                performOnDevice(task, step);
+            }
             task.times.end = run_.clock.now();
             if (links_.handoff.bounded()) return;
             const std::optional<BoxAddress> box = outputBox(task.work, run_.schedule.stages());
-            if (box) task.times.available = links_.handoff.put(*box, std::move(task.output), run_.clock);
+            if (box) task.times.available = links_.handoff.put(*box, Boundary{std::move(task.output), task.onDevice.end}, run_.clock);
         } catch (...) {
             task.error = std::current_exception();
+        }
+    }
+
+    // Asks for it; what comes of it is there later.
+    void performOnDevice(Task& task, Step step)
+    {
+        const RankDevice::Scope here = device_.enter();
+        task.times = timesFrom(task, task.input.available);
+        RankDevice::Fetched input = device_.fetch(std::move(task.input.payload));
+        inUse_.hold(task.work, input.tensor);
+        task.onDevice = {.ready = std::move(input.ready), .begin = device_.mark(), .source = std::move(input.source)};
+        task.output = run_.pipeline.execute(task.work, step, std::move(input.tensor));
+        task.onDevice.end = device_.mark();
+        if (run_.trouble.factorOf(task.work.stage) <= 1) return;
+        task.onDevice.end->wait();
+        run_.trouble.linger(task.work.stage, task.onDevice.end->time() - task.onDevice.begin->time());
+        task.onDevice.end = device_.mark(); // what is asked for next comes after it
+    }
+
+    [[nodiscard]] ActionTimes timesFrom(const Task& task, TimeNs ready) const
+    {
+        return {.begin = run_.clock.now(), .ready = ready, .reloaded = task.reloaded, .gathered = task.gathered};
+    }
+
+    std::exception_ptr overdraft()
+    {
+        try {
+            expectRoom(ledger_);
+            return {};
+        } catch (...) {
+            return std::current_exception();
         }
     }
 
@@ -298,6 +380,7 @@ private:
         std::optional<Arrival<std::vector<at::Tensor>>> arrival;
         if (!both) {
             const BoxAddress box = gradientBox(action.work, action.partner);
+            device_.drain(); // they are made
             links_.gradients.put(gradientBox(action.partner, action.work), run_.pipeline.sharedGradients(own, other), run_.clock);
             if (!links_.gradients.full(box)) run_.control.rest(rank_);
             arrival = links_.gradients.take(box);
@@ -308,6 +391,7 @@ private:
         try {
             if (both) run_.pipeline.sumBoth(own, other);
             else run_.pipeline.addShared(own, other, arrival->payload);
+            device_.drain(); // what the other gave is read
         } catch (...) {
             run_.control.fail(describeFailure(action.work, step, rank_, std::current_exception()));
             return false;
@@ -380,7 +464,10 @@ private:
     const Rank rank_; // of all
     std::vector<Action> list_; // of a step
     EventRing<RunEvent>& ring_;
+    RankDevice& device_;
     MemoryLedger& ledger_;
+    InputsInUse inUse_; // of a GPU
+    DeviceQueue queue_; // of what it was asked for
     TimeNs end_ = 0; // of the last action
     std::optional<ReplicaRank> replica_;
     std::vector<MemorySample> samples_; // since the last that was recorded

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "engine/runtime/executor_torch.h"
+#include "engine/runtime/rank_device_torch.h"
 #include "engine/runtime/replica_threads.h"
 #include "engine/transport/handoff.h"
 #include "engine/transport/step_meeting.h"
@@ -19,7 +20,7 @@ namespace stagecraft::runtime {
 
 // What a rank has to do with the others.
 struct RankLinks {
-    Handoff<at::Tensor>& handoff;
+    Handoff<Boundary>& handoff;
     Handoff<std::vector<at::Tensor>>& gradients; // between two copies of weights: gradientBox()
     Handoff<at::Tensor>& norms; // between neighbouring ranks, in the place of stages: towards the last one is forward
     StepMeeting& meeting;

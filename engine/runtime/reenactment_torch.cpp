@@ -5,6 +5,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
 #include <stdexcept>
@@ -15,17 +16,18 @@ namespace stagecraft::runtime {
 using at::Tensor;
 
 Reenactment::Reenactment(const engine::Plan& plan, const engine::Schedule& schedule, const engine::Partition& partition, const BatchSource& batches,
-                         const engine::Checkpoint* resume, const Preparation& preparation)
+                         const engine::Checkpoint* resume, const Pipeline& pipeline, const Preparation& preparation)
     : plan_(plan), batches_(batches)
 {
     int layer = 0;
     for (std::size_t s = 0; s < partition.size(); ++s) {
-        StageState& stage = stages_.emplace_back();
-        stage.duties = dutiesOf(schedule, {traces::Flow::Single, traces::Stage{s}});
+        const Place place{traces::Flow::Single, traces::Stage{s}};
+        StageState& stage = stages_.emplace_back(pipeline.deviceOf(place).device(), dutiesOf(schedule, place));
+        const c10::OptionalDeviceGuard guard(stage.device);
         std::vector<Tensor>& first = stage.versions.emplace_back();
         for (int i = 0; i < partition[s]; ++i, ++layer) {
             preparation.next({"building the reference", layer, static_cast<int>(plan.model.layers.size())});
-            stage.layers.emplace_back(plan.model.layers[static_cast<std::size_t>(layer)], plan.run.seed, layer, Accumulation::Autograd);
+            stage.layers.emplace_back(plan.model.layers[static_cast<std::size_t>(layer)], plan.run.seed, layer, Accumulation::Autograd, stage.device);
             const auto& own = stage.layers.back().parameters();
             first.insert(first.end(), own.begin(), own.end());
         }
@@ -71,10 +73,12 @@ void Reenactment::take(int microbatch, traces::Step step)
     Tensor x = inputs_[i];
     const DataPlace place{.seed = plan_.run.seed, .step = step.value, .microbatch = microbatch};
     for (StageState& stage : stages_) {
+        const c10::OptionalDeviceGuard guard(stage.device);
+        x = x.to(stage.device);
         setParameters(stage.layers, stage.versions[static_cast<std::size_t>(stage.duties.version[i])]);
         for (const LayerModule& layer : stage.layers) x = layer.forward(x, nullptr, &place);
     }
-    shareOfLoss(plan_.model.loss, x, targets_[i], stages_.front().duties.group[i]).backward();
+    shareOfLoss(plan_.model.loss, x, targets_[i].to(x.device()), stages_.front().duties.group[i]).backward();
     for (StageState& stage : stages_) {
         std::vector<Tensor>& own = stage.waiting[microbatch];
         for (Tensor& weight : stage.versions[static_cast<std::size_t>(stage.duties.version[i])])

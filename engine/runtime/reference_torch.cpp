@@ -49,6 +49,12 @@ Difference differenceOf(const at::Tensor& gradient, const at::Tensor& expected, 
 
 } // namespace
 
+double GradientChecker::toleranceOf(const engine::RunSpec& run)
+{
+    if (run.device == engine::DeviceKind::Cpu) return kTolerance;
+    return run.tf32 ? kTf32Tolerance : kGpuTolerance;
+}
+
 GradientChecker::GradientChecker(const engine::Plan& plan, const engine::Schedule& schedule, engine::Partition partition, const BatchSource& batches,
                                  const engine::Checkpoint* resume)
     : plan_(plan), schedule_(schedule), partition_(std::move(partition)), resume_(resume), batches_(batches)
@@ -197,7 +203,7 @@ void GradientChecker::prepare(Step step, const Replicas& replicas, const Prepara
 {
     const AllocationScope nobody({});
     if (schedule_.asynchronous()) {
-        if (!reenactment_) reenactment_.emplace(plan_, schedule_, partition_, batches_, resume_, preparation);
+        if (!reenactment_) reenactment_.emplace(plan_, schedule_, partition_, batches_, resume_, *replicas.front(), preparation);
         return reenactment_->runStep(step, preparation);
     }
     if (layers_.empty()) build(preparation);
@@ -211,9 +217,10 @@ void GradientChecker::prepare(Step step, const Replicas& replicas, const Prepara
     for (const auto& pipeline : replicas) pipeline->keepForCheck();
 }
 
-bool GradientChecker::agree(const at::Tensor& found, const at::Tensor& expected, const at::Tensor& whole, GradientCheck& result, double& difference,
+bool GradientChecker::agree(const at::Tensor& given, const at::Tensor& expected, const at::Tensor& whole, GradientCheck& result, double& difference,
                             double& scale)
 {
+    const at::Tensor found = given.cpu();
     if (at::equal(found, expected)) return true;
     const Difference between = differenceOf(found, expected, whole);
     difference = between.largest;
@@ -222,7 +229,7 @@ bool GradientChecker::agree(const at::Tensor& found, const at::Tensor& expected,
     if (between.sameButForNaN) return true;
     if (!(outcome_.maxAbsDiff >= between.largest)) outcome_.maxAbsDiff = between.largest; // keeps a NaN visible
     constexpr double kSmallest = std::numeric_limits<float>::min(); // below it a float has fewer bits, and a scaled loss keeps more of them
-    const bool near = between.largest <= std::max(kTolerance * between.scale, kSmallest); // false for NaN
+    const bool near = between.largest <= std::max(toleranceOf(plan_.run) * between.scale, kSmallest); // false for NaN
     if (near && result == GradientCheck::Bitwise) result = GradientCheck::Tolerance;
     return near;
 }
@@ -275,7 +282,8 @@ void GradientChecker::compareWeights(Step step, Pipeline& pipeline)
     GradientCheck result = GradientCheck::Bitwise;
     for (const Place& place : places(schedule_)) {
         const std::vector<at::Tensor> found = pipeline.weights(place);
-        const std::vector<at::Tensor>& expected = reenactment_->weights(place.stage);
+        std::vector<at::Tensor> expected = reenactment_->weights(place.stage);
+        for (at::Tensor& weight : expected) weight = weight.cpu();
         for (std::size_t i = 0; i < found.size(); ++i) {
             double difference = 0;
             double scale = 0;

@@ -15,7 +15,8 @@
 // some stage has; where two directions have a copy of the weights each, it adds up each one's own and then the two, and so it does
 // with the two uses of a tied embedding (autograd alone would add them up micro-batch by micro-batch), and with the replicas, the first
 // one first. What is left, a sequence cut into slices, rounds differently: then a gradient may be off by kTolerance of the parameter's
-// largest one, or by what is below the smallest float with all its bits. Where the reference itself is no longer finite the run has
+// largest one, or by what is below the smallest float with all its bits. The reference computes on the CPU, whatever the run does: on GPUs
+// other kernels round otherwise, so there it may be kGpuTolerance, or kTf32Tolerance. Where the reference itself is no longer finite the run has
 // diverged, as the sequential model would have: that is no fault of the pipeline, and is told apart.
 #pragma once
 
@@ -39,17 +40,19 @@ struct CheckOutcome {
 
 // The update rule of an asynchronous schedule, plainly: the micro-batches one after the other, each through the whole model with the
 // version of each stage's weights that the schedule gives it, and an update of a stage's newest version after every group. It keeps
-// all versions of a step. Its weights and its optimizers go on from step to step by themselves.
+// all versions of a step. Its weights and its optimizers go on from step to step by themselves. Each stage computes where the run's does:
+// with other kernels a gradient that is noise alone may have the other sign, and an update by Adam is as large for it as for any.
 class Reenactment {
 public:
     Reenactment(const engine::Plan& plan, const engine::Schedule& schedule, const engine::Partition& partition, const BatchSource& batches,
-                const engine::Checkpoint* resume, const Preparation& preparation);
+                const engine::Checkpoint* resume, const Pipeline& pipeline, const Preparation& preparation);
 
     void runStep(traces::Step step, const Preparation& preparation);
     [[nodiscard]] const std::vector<at::Tensor>& weights(traces::Stage stage) const { return stages_[traces::index(stage)].versions.back(); }
 
 private:
     struct StageState {
+        c10::Device device;
         StageDuties duties;
         std::vector<LayerModule> layers;
         std::vector<std::vector<at::Tensor>> versions; // of the weights, of this step
@@ -73,6 +76,9 @@ private:
 class GradientChecker {
 public:
     static constexpr double kTolerance = 1e-4;
+    static constexpr double kGpuTolerance = 1e-3; // other kernels add up in other orders
+    static constexpr double kTf32Tolerance = 2e-2; // 10 bits of mantissa: 2^-11 a product, and layers upon layers of them
+    static double toleranceOf(const engine::RunSpec& run);
 
     // `resume`: what the run goes on from, and the reference by itself as well; none: both begin with the seed's weights.
     GradientChecker(const engine::Plan& plan, const engine::Schedule& schedule, engine::Partition partition, const BatchSource& batches,
@@ -101,7 +107,7 @@ private:
     // False where the two differ by more than rounding; otherwise `result` is what it was, or Tolerance.
     // `whole`: what `expected` is a part of. A part may be noise alone (the gradient of a key's bias is 0 but for rounding), and is judged
     // beside the largest of all.
-    bool agree(const at::Tensor& found, const at::Tensor& expected, const at::Tensor& whole, engine::GradientCheck& result, double& difference,
+    bool agree(const at::Tensor& given, const at::Tensor& expected, const at::Tensor& whole, engine::GradientCheck& result, double& difference,
                double& scale);
 
     const engine::Plan& plan_;

@@ -23,8 +23,9 @@ constexpr double kBase = 10000;
 Tensor turned(const Tensor& x, std::int64_t firstPosition, double direction)
 {
     const std::int64_t values = x.size(-1);
-    const Tensor speed = at::pow(kBase, at::arange(0, values, 2, at::kDouble) * (-1.0 / static_cast<double>(values)));
-    const Tensor angle = at::outer(at::arange(firstPosition, firstPosition + x.size(-2), at::kDouble), speed * direction);
+    const auto doubles = x.options().dtype(at::kDouble);
+    const Tensor speed = at::pow(kBase, at::arange(0, values, 2, doubles) * (-1.0 / static_cast<double>(values)));
+    const Tensor angle = at::outer(at::arange(firstPosition, firstPosition + x.size(-2), doubles), speed * direction);
     const Tensor factor = at::polar(at::ones_like(angle), angle).to(at::kComplexFloat);
     const Tensor dense = x.stride(-1) == 1 ? x : x.contiguous();
     return at::view_as_real(at::view_as_complex(dense.unflatten(-1, {values / 2, 2})) * factor).flatten(-2);

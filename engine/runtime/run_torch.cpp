@@ -3,9 +3,11 @@
 
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/probe/block_cache.h"
+#include "engine/probe/device_blocks.h"
 #include "engine/probe/matmul_peak.h"
 #include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/checkpoint_torch.h"
+#include "engine/runtime/cuda_devices.h"
 #include "engine/runtime/executor_torch.h"
 #include "engine/runtime/gradient_buckets.h"
 #include "engine/runtime/replica_part.h"
@@ -16,7 +18,9 @@
 #include "engine/schedule/shard.h"
 #include "traces/analysis/merge_ranks.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <c10/core/AutogradState.h>
 
 #include <algorithm>
 #include <limits>
@@ -50,7 +54,24 @@ int threadsOf(const RunnablePlan& runnable)
 struct Whereabouts {
     std::optional<Rank> own = {};   // of this process; none: all ranks are here
     OtherStages* others = nullptr; // not owned
+    std::vector<c10::Device> devices = {}; // of each rank; none: the CPU
 };
+
+// What concerns all GPUs is set where a run uses some.
+std::vector<c10::Device> devicesOf(const RunnablePlan& runnable, const DeviceSource* source)
+{
+    const RunSpec& run = runnable.plan.run;
+    if (run.device == DeviceKind::Cpu) return {};
+    if (source == nullptr) source = &cudaDevices();
+    source->bookMemory({.taken = &deviceBlockTaken, .gone = &deviceBlockGone});
+    at::globalContext().setAllowTF32CuBLAS(run.tf32);
+    at::globalContext().setAllowTF32CuDNN(run.tf32);
+    std::vector<c10::Device> devices;
+    for (const int gpu : runnable.gpus)
+        devices.push_back(gpu == kOnCpu ? c10::Device(c10::DeviceType::CPU)
+                                        : c10::Device(static_cast<c10::DeviceType>(source->deviceType()), static_cast<c10::DeviceIndex>(gpu)));
+    return devices;
+}
 
 Replicas buildReplicas(const RunnablePlan& r, const BatchSource& batches, const Clock& clock, const std::optional<InjectedFault>& fault, const Whereabouts& here,
                        const Preparation& preparation)
@@ -58,7 +79,7 @@ Replicas buildReplicas(const RunnablePlan& r, const BatchSource& batches, const 
     Replicas replicas;
     for (int j = 0; j < r.plan.machine.replicas; ++j)
         replicas.push_back(std::make_unique<Pipeline>(
-            Pipeline::Spec{r.plan, r.schedule, r.partition, batches, clock, j == 0 ? fault : std::nullopt, j, here.own, here.others}, preparation));
+            Pipeline::Spec{r.plan, r.schedule, r.partition, batches, clock, j == 0 ? fault : std::nullopt, j, here.own, here.others, here.devices}, preparation));
     return replicas;
 }
 
@@ -240,6 +261,8 @@ std::optional<Trace> Run::gatherTrace()
 void Run::trainSteps()
 {
     installTaggingAllocator();
+    // autograd's own threads are for the devices that there were at the first backward of the process
+    c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
     at::set_num_threads(1);
     if (!processes_ || processes_->rank() == 0) peakFlops_ = matmulPeak(); // only who tells the result
     const RunnablePlan& r = runnable_;
@@ -254,7 +277,7 @@ void Run::trainSteps()
     std::optional<ReportedStages> others;
     if (processes_) others.emplace(*processes_);
     const std::optional<Rank> own = ownRank(r.plan, options_);
-    const Replicas replicas = buildReplicas(r, batches, clock_, options_.fault, {own, others ? &*others : nullptr}, preparation);
+    const Replicas replicas = buildReplicas(r, batches, clock_, options_.fault, {own, others ? &*others : nullptr, devicesOf(r, options_.devices)}, preparation);
     if (r.resume) {
         phase_ = "going on from the checkpoint";
         for (const auto& pipeline : replicas) restore(*r.resume, r.partition, *pipeline);

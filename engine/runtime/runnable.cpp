@@ -4,6 +4,8 @@
 #include "engine/checkpoint/checkpoint_folder.h"
 #include "engine/data/data_fit.h"
 #include "engine/plan/plan_words.h"
+#include "engine/runtime/cuda_devices.h"
+#include "engine/runtime/gpu_places.h"
 #include "engine/runtime/memory_need.h"
 #include "engine/schedule/circle_text.h"
 #include "engine/schedule/lower.h"
@@ -265,7 +267,7 @@ Expected<void> checkProcesses(const Plan& plan, const ProcessGroup* group)
 
 } // namespace
 
-Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMemory, const ProcessGroup* group)
+Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMemory, const ProcessGroup* group, const DeviceSource* devices)
 {
     if (const auto checked = checkPlan(plan); !checked.ok()) return checked.error();
     if (plan.model.empty())
@@ -276,8 +278,9 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMem
         return Error{fmt::format("mode threads runs at most {} ranks, the plan has {}: take mode emulated", kMostThreads, ranks)};
     if (plan.run.mode == RunMode::Processes)
         if (const auto processes = checkProcesses(plan, group); !processes.ok()) return processes.error();
-    // of several hosts, none holds it all
-    const HostMemory memory = group != nullptr && !group->onOneHost() ? HostMemory{} : hostsMemory;
+    // of several hosts, or of GPUs, this one does not hold it all
+    const bool elsewhere = plan.run.device == DeviceKind::Cuda || (group != nullptr && !group->onOneHost());
+    const HostMemory memory = elsewhere ? HostMemory{} : hostsMemory;
     const Expected<CostTable> costs = costsOf(plan);
     if (!costs.ok()) return costs.error();
     // what surely is too much is said before its schedule is made, which may have millions of actions
@@ -301,9 +304,13 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMem
         return Error{fmt::format("machine.replicas: schedule {} updates its weights while micro-batches are in flight, and live replicas sum their "
                                  "gradients once a step: take 1 replica, a schedule with an update at the end of a step, or simulate this one",
                                  schedule.value().name)};
+    Expected<std::vector<int>> gpus(std::vector<int>(static_cast<std::size_t>(plan.pipeline.ranks), kOnCpu));
+    if (plan.run.device == DeviceKind::Cuda) gpus = gpuPlaces(plan, schedule.value(), devices != nullptr ? *devices : cudaDevices());
+    if (!gpus.ok()) return gpus.error();
     const Expected<Partition> partition = partitionOf(plan);
     if (!partition.ok()) return partition.error();
     RunnablePlan runnable{plan, withoutCommunication(schedule.value()), partition.value(), costs.value(), data.value(), {}};
+    runnable.gpus = std::move(gpus).value();
     if (plan.machine.replicas > 1 && gathersWeights(runnable.schedule)) // a list that divides weights divides all, whoever wrote it
         runnable.plan.pipeline.sharding = runnable.costs.sharding = Sharding::Zero3;
     runnable.notes = {judgeMemory(memoryNeed(runnable.plan, runnable.schedule, runnable.costs), memory).value(), leftOutOf(plan.machine), handoffLeftOut(plan.run)};

@@ -14,6 +14,7 @@
 
 namespace stagecraft::runtime {
 
+class DeviceSource;
 class ProcessGroup;
 
 struct RunnablePlan {
@@ -24,12 +25,15 @@ struct RunnablePlan {
     std::shared_ptr<const engine::Dataset> data; // that the plan learns from; nothing: synthetic
     std::vector<std::string> notes; // what whoever starts it should know
     std::shared_ptr<const engine::Checkpoint> resume = {}; // that it goes on from
+    std::vector<int> gpus = {};                            // of each rank; kOnCpu: none
 
     [[nodiscard]] int firstStep() const { return resume ? resume->step : 0; }
 };
 
 // Errors say what is missing and what to do.
-// `group`: the processes, in mode processes; null without any.
-engine::Expected<RunnablePlan> makeRunnable(const engine::Plan& plan, const HostMemory& memory, const ProcessGroup* group = nullptr);
+// `group`: the processes, in mode processes; null without any. `devices`: the GPUs; null: cudaDevices(), which are asked for where the plan
+// wants them.
+engine::Expected<RunnablePlan> makeRunnable(const engine::Plan& plan, const HostMemory& memory, const ProcessGroup* group = nullptr,
+                                            const DeviceSource* devices = nullptr);
 
 } // namespace stagecraft::runtime

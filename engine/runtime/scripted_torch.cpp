@@ -176,6 +176,16 @@ struct ScriptedModule::Loaded {
                               "; write \"parameters\": " + std::to_string(count));
     }
 
+    void moveTo(c10::Device device, const engine::TorchScript& layer)
+    {
+        if (draws)
+            refuse(layer, "it draws at random, which on a GPU would be otherwise in each run; take the device cpu, or save it in its eval() mode "
+                          "without dropout");
+        module.to(device);
+        for (Tensor& parameter : parameters) parameter = parameter.detach().to(device).requires_grad_();
+        put(parameters);
+    }
+
     void dropUnused()
     {
         std::vector<Tensor> used;
@@ -198,10 +208,13 @@ struct ScriptedModule::Loaded {
     }
 };
 
-ScriptedModule::ScriptedModule(const engine::TorchScript& layer) : loaded_(std::make_unique<Loaded>(Loaded{load(layer), {}, {}, {}, layer.file, layer.vocabulary != 0}))
+// Tried on the CPU, wherever it is to be.
+ScriptedModule::ScriptedModule(const engine::TorchScript& layer, c10::Device device)
+    : loaded_(std::make_unique<Loaded>(Loaded{load(layer), {}, {}, {}, layer.file, layer.vocabulary != 0}))
 {
     loaded_->takeParameters(layer);
     loaded_->tryOut(layer);
+    if (!device.is_cpu()) loaded_->moveTo(device, layer);
 }
 
 ScriptedModule::~ScriptedModule() = default;

@@ -28,7 +28,7 @@ struct ScriptDraw {
 
 class ScriptedModule {
 public:
-    explicit ScriptedModule(const engine::TorchScript& layer);
+    explicit ScriptedModule(const engine::TorchScript& layer, c10::Device device = c10::DeviceType::CPU);
     ~ScriptedModule();
     ScriptedModule(const ScriptedModule&) = delete;
     ScriptedModule& operator=(const ScriptedModule&) = delete;

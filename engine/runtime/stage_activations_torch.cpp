@@ -42,7 +42,7 @@ Tensor StageModule::givenAway(Tensor output, const InFlight& kept) const
         const AllocationScope scope({.ledger = ledger_, .memory = MemoryClass::Buffers});
         return output.clone();
     }
-    reclass(output.storage().mutable_data(), MemoryClass::Buffers);
+    reclass(output.storage().data_ptr(), MemoryClass::Buffers);
     return output;
 }
 

@@ -11,6 +11,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -32,7 +33,8 @@ StageModule::StageModule(const Spec& spec, MemoryLedger* ledger, const Preparati
       microbatches_(spec.plan.pipeline.microbatches * spec.plan.machine.replicas), lengths_(spec.lengths),
       firstData_{.seed = spec.plan.run.seed, .microbatch = spec.firstMicrobatch, .training = !spec.duties.inference}, rows_(spec.plan.model.microbatchRows),
       caches_(static_cast<std::size_t>(lengths_.empty() ? 0 : duties_.units / duties_.slices)),
-      inFlight_(static_cast<std::size_t>(duties_.units)), losses_(inFlight_.size()), lossScale_(spec.plan.run.lossScale),
+      inFlight_(static_cast<std::size_t>(duties_.units)), losses_(inFlight_.size()), device_(spec.device), unread_(device_.is_cpu() ? 0 : inFlight_.size()),
+      lossScale_(spec.plan.run.lossScale),
       told_(inFlight_.size()), outputs_(inFlight_.size())
 {
     {
@@ -44,7 +46,7 @@ StageModule::StageModule(const Spec& spec, MemoryLedger* ledger, const Preparati
                                                            : Accumulation::InPlace;
         for (int place = spec.firstLayer; place < spec.firstLayer + spec.layers; ++place) {
             preparation.next({"building the stages", place, static_cast<int>(spec.plan.model.layers.size())});
-            layers_.emplace_back(spec.plan.model.layers[static_cast<std::size_t>(place)], spec.plan.run.seed, place, accumulation);
+            layers_.emplace_back(spec.plan.model.layers[static_cast<std::size_t>(place)], spec.plan.run.seed, place, accumulation, device_);
         }
         tieLayers(spec);
         finalFrom_ = static_cast<int>(layers_.size());
@@ -81,7 +83,7 @@ void StageModule::tieLayers(const Spec& spec)
         tieHead(layers_.back(), head, layers_.front().parameters()[tiedParameter(embedding)].detach().requires_grad_());
         return;
     }
-    const LayerModule first(embedding, spec.plan.run.seed, 0, Accumulation::Autograd);
+    const LayerModule first(embedding, spec.plan.run.seed, 0, Accumulation::Autograd, device_);
     tieHead(layers_.back(), head, first.parameters()[tiedParameter(embedding)]);
 }
 
@@ -235,20 +237,39 @@ Tensor StageModule::run(int unit, InFlight& kept, traces::Step step)
     outputShape_.assign(x.sizes().begin(), x.sizes().end());
     if (keepOutputs_) { // for the check, which is nothing that the run holds
         outputs_[i] = x.detach();
-        disown(outputs_[i].storage().mutable_data());
+        disown(outputs_[i].storage().data_ptr());
     }
     const Tensor loss = shareOfLoss(loss_, x, targets_[i], lossDivisor(unit));
-    losses_[i] = loss.item<double>();
-    if (duties_.asynchronous()) losses_[i] *= static_cast<double>(duties_.group[i]) / microbatches_;
+    if (device_.is_cpu()) {
+        losses_[i] = loss.item<double>() * shareOfStep(i);
+    } else {
+        unread_[i] = loss.detach();
+        disown(unread_[i].storage().data_ptr()); // a number, for a person
+    }
     if (loss.requires_grad()) kept.root = torch::autograd::impl::gradient_edge(loss);
     return {};
+}
+
+// Of an update's loss.
+double StageModule::shareOfStep(std::size_t unit) const
+{
+    return duties_.asynchronous() ? static_cast<double>(duties_.group[unit]) / microbatches_ : 1;
+}
+
+void StageModule::readLosses()
+{
+    if (unread_.empty() || !unread_.front().defined()) return;
+    const AllocationScope nobody({});
+    const Tensor all = at::stack(unread_).cpu();
+    for (std::size_t i = 0; i < losses_.size(); ++i) losses_[i] = static_cast<double>(all.const_data_ptr<float>()[i]) * shareOfStep(i);
+    std::fill(unread_.begin(), unread_.end(), Tensor());
 }
 
 Tensor StageModule::forward(int unit, Tensor input, traces::Step step)
 {
     InFlight& kept = at(unit);
     const Bytes before = watches_ ? bookedActivations() : 0;
-    if (duties_.moves && input.defined()) rebook(input.storage().mutable_data(), {.ledger = ledger_, .memory = MemoryClass::Activations});
+    if (duties_.moves && input.defined()) rebook(input.storage().data_ptr(), {.ledger = ledger_, .memory = MemoryClass::Activations});
     kept.input = inputs_.empty() ? std::move(input) : inputs_[static_cast<std::size_t>(unit)];
     if (stash_) {
         kept.weights = stash_->take(unit);
@@ -281,6 +302,7 @@ Tensor StageModule::evaluate(Tensor x, const std::vector<Tensor>& weights)
 {
     const at::NoGradGuard noGrad;
     setParameters(layers_, weights);
+    x = x.to(device_);
     for (const LayerModule& layer : layers_) x = layer.forward(x);
     setParameters(layers_, parameters_);
     return x;
@@ -290,7 +312,7 @@ Tensor StageModule::goBack(int unit, InFlight& work, Tensor outputGradient, Spli
 {
     if (!targets_.empty()) {
         // the same as a loss that is so much larger, and the loss that is told stays what it is
-        if (!lossGradient_.defined()) lossGradient_ = at::full({}, lossScale_);
+        if (!lossGradient_.defined()) lossGradient_ = at::full({}, lossScale_, at::TensorOptions(device_));
         outputGradient = lossGradient_;
     }
     torch::autograd::edge_list roots{std::exchange(work.root, {})};
@@ -318,7 +340,7 @@ Tensor StageModule::goBack(int unit, InFlight& work, Tensor outputGradient, Spli
             for (std::vector<Tensor>* leaves : {&cache.keys, &cache.values}) {
                 if (leaves->empty()) continue; // no block
                 leaves->pop_back();            // the own ones: nobody reads them any more
-                for (const Tensor& leaf : *leaves) reclass(leaf.grad().storage().mutable_data(), MemoryClass::Activations);
+                for (const Tensor& leaf : *leaves) reclass(leaf.grad().storage().data_ptr(), MemoryClass::Activations);
             }
     const Tensor input = std::move(work.input);
     if (!inputs_.empty()) return {};
@@ -360,7 +382,7 @@ Tensor StageModule::inputGrad(int unit, Tensor outputGradient)
     // what the backward made and W needs is kept like an activation; what was handed over stays in the books of who made it
     const auto book = [&](const Tensor& tensor) {
         const bool own = std::find(handed.begin(), handed.end(), blockOf(tensor)) == handed.end();
-        if (own) reclass(tensor.storage().mutable_data(), MemoryClass::Activations);
+        if (own) reclass(tensor.storage().data_ptr(), MemoryClass::Activations);
     };
     work.weightGradients.forEachKept(book);
     work.split.forEachKept(book);
@@ -384,7 +406,7 @@ void StageModule::weightGrad(int unit)
 void StageModule::markGradients()
 {
     for (const Tensor& gradient : stash_ ? stash_->gradients() : gradients())
-        if (gradient.defined()) reclass(gradient.storage().mutable_data(), MemoryClass::Gradients);
+        if (gradient.defined()) reclass(gradient.storage().data_ptr(), MemoryClass::Gradients);
 }
 
 std::vector<Tensor> StageModule::gradients() const
@@ -473,7 +495,7 @@ void StageModule::dropGradients()
     for (std::size_t i = 0; keepGradients_ && i < parameters_.size(); ++i) {
         const std::size_t from = i == secondUse_ ? *tied_ : i;
         kept_.push_back(parts_ ? parts_->gradient(from) : parameters_[from].grad());
-        disown(kept_.back().storage().mutable_data());
+        disown(kept_.back().storage().data_ptr());
     }
     if (parts_) parts_->setGradients({});
     for (Tensor& parameter : parameters_) parameter.mutable_grad() = Tensor();

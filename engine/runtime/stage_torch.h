@@ -57,6 +57,7 @@ public:
         std::vector<int> lengths; // positions of each slice; empty: sequences are whole
         int replica = 0;          // of those of the plan's machine
         int firstMicrobatch = 0;  // its micro-batch 0, among those of all replicas and directions
+        c10::Device device = c10::DeviceType::CPU; // whose stream is the calling thread's current one, here and in all that follows
     };
     // Weights and the optimizer's state are booked in `ledger`.
     StageModule(const Spec& spec, MemoryLedger* ledger, const Preparation& preparation);
@@ -90,8 +91,10 @@ public:
     // middle one; others may let go of theirs meanwhile).
     [[nodiscard]] engine::StageActivations activations() const;
 
-    // Losses of the step whose forwards have run, by unit; the last stage's. And the shape of its whole output.
+    // Losses of the step whose forwards have run, by unit; the last stage's. And the shape of its whole output. On a GPU they are not
+    // there before readLosses(), which waits for the device.
     [[nodiscard]] const std::vector<double>& losses() const { return losses_; }
+    void readLosses();
     [[nodiscard]] std::vector<std::int64_t> outputShape() const;
 
     [[nodiscard]] const std::vector<at::Tensor>& parameters() const { return parameters_; }
@@ -167,6 +170,7 @@ private:
     at::Tensor goBack(int unit, InFlight& work, at::Tensor outputGradient, SplitBackward* later = nullptr);
     [[nodiscard]] DataPlace dataPlace(int unit, traces::Step step) const;
     [[nodiscard]] double lossDivisor(int unit) const;
+    [[nodiscard]] double shareOfStep(std::size_t unit) const;
     void markGradients();
     void sayFinal(int layer);
     void watchGradients(int unit, const at::Tensor& layerInput, int layer);
@@ -208,6 +212,8 @@ private:
     std::optional<WeightStash> stash_;               // asynchronous
     std::vector<InFlight> inFlight_; // by unit
     std::vector<double> losses_;     // by unit, so that the sum does not depend on the order
+    c10::Device device_;
+    std::vector<at::Tensor> unread_; // losses by unit, of a GPU
     std::vector<std::int64_t> outputShape_; // of one unit
     double lossScale_;
     at::Tensor lossGradient_; // a scalar: the scale

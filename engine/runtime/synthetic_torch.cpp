@@ -23,7 +23,7 @@ using torch::autograd::variable_list;
 
 // Large enough for a product to run at the machine's speed, small enough for its operands to stay in the cache.
 constexpr std::int64_t kSide = 128;
-constexpr double kColumnFlops = 2.0 * kSide * kSide; // of one column of a product
+constexpr std::int64_t kSideOnGpu = 1024;
 
 // The last extent becomes `width`: narrower ones are repeated, of wider ones the values that fall on one place are added up. The two
 // are each other's transpose, so this is its own backward.
@@ -47,10 +47,10 @@ struct SyntheticFunction : torch::autograd::Function<SyntheticFunction> {
     {
         // the input is kept as if the arithmetic were done on it
         const std::int64_t more = activationBytes - static_cast<std::int64_t>(x.nbytes());
-        context->save_for_backward({x, weights, at::empty({std::max<std::int64_t>(0, more)}, at::kByte)});
+        context->save_for_backward({x, weights, at::empty({std::max<std::int64_t>(0, more)}, x.options().dtype(at::kByte))});
         context->saved_data["out"] = out;
         context->saved_data["flops"] = flops;
-        spend(flops);
+        spend(flops, x.device());
         return fitted(x, out) * inputScale(x.size(1), out) + fitted(weights.unsqueeze(0), out) * weightScale(weights.size(0), out);
     }
 
@@ -66,40 +66,44 @@ struct SyntheticFunction : torch::autograd::Function<SyntheticFunction> {
         Tensor dx;
         Tensor dw;
         if (context->needs_input_grad(0)) {
-            spend(flops);
+            spend(flops, dy.device());
             dx = fitted(dy, in) * inputScale(in, out);
         }
         if (context->needs_input_grad(1)) {
-            spend(flops);
+            spend(flops, dy.device());
             dw = fitted(dy.sum(0, /*keepdim=*/true), parameters).squeeze(0) * weightScale(parameters, out);
         }
         return {dx, dw, Tensor(), Tensor(), Tensor()};
     }
 };
 
-// Of two matrices that are there once, for all.
-const Tensor& factor()
+Tensor newFactor(std::int64_t side, c10::Device device) { return at::full({side, side}, 1.0 / static_cast<double>(side), at::TensorOptions(device)); }
+
+// Of two matrices that are the same. On the CPU they are there once, for all; on a GPU each stream has to make its own.
+Tensor factorOf(std::int64_t side, c10::Device device)
 {
-    static const Tensor matrix = [] {
-        const AllocationScope nobody({});
-        return at::full({kSide, kSide}, 1.0 / kSide);
-    }();
+    if (!device.is_cpu()) return newFactor(side, device);
+    static const Tensor matrix = newFactor(kSide, device);
     return matrix;
 }
 
 } // namespace
 
-double spend(double flops)
+double spend(double flops, c10::Device device)
 {
     const AllocationScope nobody({}); // what it works on is none of the rank's memory
     const at::NoGradGuard noGrad;
-    auto columns = static_cast<std::int64_t>(flops / kColumnFlops);
-    const double done = static_cast<double>(columns) * kColumnFlops;
-    Tensor product = at::empty({kSide, kSide});
-    for (; columns >= kSide; columns -= kSide) at::mm_out(product, factor(), factor());
+    const std::int64_t side = device.is_cpu() ? kSide : kSideOnGpu;
+    const double ofColumn = 2.0 * static_cast<double>(side * side);
+    auto columns = static_cast<std::int64_t>(flops / ofColumn);
+    const double done = static_cast<double>(columns) * ofColumn;
+    if (columns == 0) return done;
+    const Tensor factor = factorOf(side, device);
+    Tensor product = at::empty({side, side}, factor.options());
+    for (; columns >= side; columns -= side) at::mm_out(product, factor, factor);
     if (columns > 0) {
-        Tensor narrow = at::empty({kSide, columns});
-        at::mm_out(narrow, factor(), factor().narrow(1, 0, columns));
+        Tensor narrow = at::empty({side, columns}, factor.options());
+        at::mm_out(narrow, factor, factor.narrow(1, 0, columns));
     }
     return done;
 }

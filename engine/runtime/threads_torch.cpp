@@ -67,13 +67,13 @@ struct Channels {
     {
         gradients.watch(&waits, [this](const BoxAddress& box) { return copyEdge(run.schedule, box); });
     }
-    std::unique_ptr<Handoff<at::Tensor>> makeHandoff(const Patience& patience)
+    std::unique_ptr<Handoff<Boundary>> makeHandoff(const Patience& patience)
     {
         const engine::RunSpec& spec = run.plan.run;
         if (spec.handoff != engine::HandoffKind::Boxes)
-            return std::make_unique<QueueHandoff<at::Tensor>>(
+            return std::make_unique<QueueHandoff<Boundary>>(
                 run.schedule, QueueOptions{.kind = spec.handoff, .depth = spec.handoffDepth, .patience = patience, .graph = &waits});
-        auto boxes = std::make_unique<LocalHandoff<at::Tensor>>(run.schedule.stages(), mostUnits(run.schedule), patience,
+        auto boxes = std::make_unique<LocalHandoff<Boundary>>(run.schedule.stages(), mostUnits(run.schedule), patience,
                                                                 static_cast<int>(run.schedule.flows().size()));
         boxes->watch(&waits, [this](const BoxAddress& box) { return inputEdge(run.schedule, box); });
         return boxes;
@@ -87,7 +87,7 @@ struct Channels {
 
     const Execution& run;
     WaitGraph waits;
-    std::unique_ptr<Handoff<at::Tensor>> handoff;
+    std::unique_ptr<Handoff<Boundary>> handoff;
     LocalHandoff<std::vector<at::Tensor>> gradients;
     LocalHandoff<at::Tensor> norms;
 };

@@ -65,8 +65,8 @@ void WeightStash::update(StageOptimizer& optimizer, double rate)
             const at::NoGradGuard noGrad;
             for (const Tensor& weight : newest_->weights) {
                 made->weights.push_back(weight.detach().clone().requires_grad_());
-                reclass(made->weights.back().storage().mutable_data(), MemoryClass::Weights);
-                reclass(weight.storage().mutable_data(), MemoryClass::Versions);
+                reclass(made->weights.back().storage().data_ptr(), MemoryClass::Weights);
+                reclass(weight.storage().data_ptr(), MemoryClass::Versions);
             }
         }
         if (wanted) older_.push_back(newest_);

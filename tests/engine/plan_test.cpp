@@ -111,6 +111,9 @@ TEST(PlanJson, KeepsEveryValue)
     plan.run.handoff = HandoffKind::Semaphore;
     plan.run.handoffDepth = 3;
     plan.run.slowdown = {1, 2.5, 1, 1000};
+    plan.run.device = DeviceKind::Cuda;
+    plan.run.gpus = {1, kOnCpu};
+    plan.run.tf32 = true;
     const std::string text = writePlan(plan);
     Expected<Plan> read = readPlan(text);
     ASSERT_TRUE(read.ok()) << read.error().message << "\n" << text;
@@ -198,6 +201,10 @@ TEST(PlanJson, NamesKeyValueAndWhatIsAllowed)
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"handoff_depth":2}})"), HasSubstr("run.handoff_depth: 2 is not allowed with handoff boxes"));
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"slowdown":[1,2]}})"), HasSubstr("run.slowdown: 2 factors given, and the plan has 4 stages"));
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"slowdown":[1,0.5,1,1]}})"), HasSubstr("run.slowdown[1]: 0.5 is not allowed"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"device":"cuda","gpus":[0,"gpu",1,1]}})"),
+                HasSubstr("run.gpus[1]: \"gpu\" is not allowed; the number of a GPU from 0 to 127, or \"cpu\""));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"device":"cuda","gpus":[0,1]}})"), HasSubstr("run.gpus: 2 numbers given, and the plan has 4 ranks"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"gpus":[0,1,0,1]}})"), HasSubstr("run.gpus: the GPUs of a run on the device cpu are not told"));
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"model":{"layers":[{"type":"conv"}]}})"),
                 HasSubstr("model.layers[0].type: \"conv\" is not allowed"));
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"model":{"layers":[{"type":"linear","in":4}]}})"),

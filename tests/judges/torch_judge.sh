@@ -17,15 +17,9 @@ if ! "$environment/bin/python" -c 'import sympy, typing_extensions' 2>/dev/null;
     exit 77
 fi
 
-# made anew for another version, or where the NVIDIA wheels came or went
-stamp=$(cat "$site_packages/torch/version.py" "$here/cuda_stand_ins.py"; compgen -G "$site_packages/nvidia/*/lib" || true)
-stand_ins=$environment/cuda-stand-ins-$(sha256sum <<<"$stamp" | cut -c1-16)
-if [[ ! -d $stand_ins ]]; then
-    making=$(mktemp -d -p "$environment")
-    trap 'rm -rf "$making"' EXIT
-    "$environment/bin/python" "$here/cuda_stand_ins.py" "$site_packages/torch/lib" "$making"
-    mv -T "$making" "$stand_ins" || [[ -d $stand_ins ]] # another test was quicker
-fi
+# shellcheck source=tests/judges/stand_ins.sh
+. "$here/stand_ins.sh"
+stand_ins=$(make_stand_ins "$environment" "$site_packages")
 
 PYTHONPATH=$site_packages LD_LIBRARY_PATH=$stand_ins CUDA_VISIBLE_DEVICES='' PYTHONDONTWRITEBYTECODE=1 \
     "$environment/bin/python" "$script" "$@"

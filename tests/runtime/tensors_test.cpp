@@ -63,10 +63,10 @@ TEST_F(TensorsTest, BooksTheBytesThatWereAskedForWhereTheScopeSays)
     }
     const at::Tensor elsewhere = at::empty({5000});
     EXPECT_EQ(held(ledger, MemoryClass::Weights), 4004);
-    reclass(tensor.storage().mutable_data(), MemoryClass::Gradients);
+    reclass(tensor.storage().data_ptr(), MemoryClass::Gradients);
     EXPECT_EQ(held(ledger, MemoryClass::Weights), 0);
     EXPECT_EQ(held(ledger, MemoryClass::Gradients), 4004);
-    disown(tensor.storage().mutable_data());
+    disown(tensor.storage().data_ptr());
     EXPECT_EQ(held(ledger, MemoryClass::Gradients), 0);
 }
 

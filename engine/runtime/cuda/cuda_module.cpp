@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The module stagecraft_cuda: what LibTorch does not tell of all kinds of devices alike (../device_source.h), for NVIDIA's. Linking it
+// makes LibTorch's CUDA kernels, streams and allocator known to the process that opens it.
+#include "engine/runtime/cuda_devices.h"
+
+#include <ATen/Context.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+
+#include <cuda_runtime_api.h>
+
+#include <mutex>
+
+namespace stagecraft::runtime {
+
+namespace {
+
+class CudaDevices final : public DeviceSource {
+public:
+    CudaDevices()
+    {
+        int count = 0;
+        const cudaError_t counted = cudaGetDeviceCount(&count);
+        if (counted != cudaSuccess) {
+            why_ = std::string("CUDA finds none: ") + cudaGetErrorString(counted);
+            return;
+        }
+        for (int device = 0; device < count; ++device) {
+            cudaDeviceProp properties{};
+            if (const cudaError_t told = cudaGetDeviceProperties(&properties, device); told != cudaSuccess) {
+                gpus_.clear();
+                why_ = "GPU " + std::to_string(device) + " does not answer: " + cudaGetErrorString(told);
+                return;
+            }
+            gpus_.push_back({.name = properties.name,
+                             .memory = static_cast<traces::Bytes>(properties.totalGlobalMem),
+                             .architecture = std::to_string(properties.major) + "." + std::to_string(properties.minor)});
+        }
+        if (gpus_.empty()) why_ = "CUDA finds none; is one hidden by CUDA_VISIBLE_DEVICES?";
+        if (gpus_.empty() || at::hasCUDA()) return;
+        gpus_.clear();
+        why_ = "LibTorch does not find the GPUs that CUDA finds; is its CUDA side of another version?";
+    }
+
+    [[nodiscard]] const std::vector<GpuInfo>& gpus() const override { return gpus_; }
+    [[nodiscard]] const std::string& whyNone() const override { return why_; }
+    [[nodiscard]] std::int8_t deviceType() const override { return static_cast<std::int8_t>(c10::DeviceType::CUDA); }
+    [[nodiscard]] bool reaches(int from, int to) const override
+    {
+        int can = 0;
+        return from == to || (cudaDeviceCanAccessPeer(&can, to, from) == cudaSuccess && can != 0);
+    }
+
+    // There is no way to detach a tracker; the first one stays.
+    void bookMemory(const DeviceBooks& books) const override
+    {
+        static std::once_flag once;
+        std::call_once(once, [&] {
+            using Entry = c10::CachingDeviceAllocator::TraceEntry;
+            c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker([books](const Entry& entry) {
+                const void* const block = reinterpret_cast<const void*>(entry.addr_); // an address, or where the entry tells no block a number
+                if (entry.action_ == Entry::ALLOC) books.taken(block, static_cast<traces::Bytes>(entry.size_));
+                if (entry.action_ == Entry::FREE_COMPLETED) books.gone(block);
+            });
+        });
+    }
+
+private:
+    std::vector<GpuInfo> gpus_;
+    std::string why_;
+};
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) const DeviceSource* stagecraftCudaDevices()
+{
+    static const auto* devices = new CudaDevices; // CUDA's objects must not end with the process's static ones
+    return devices;
+}
+
+} // namespace stagecraft::runtime

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/device_queue_torch.h"
+
+#include <algorithm>
+
+namespace stagecraft::runtime {
+
+using traces::ActionKind;
+using traces::Work;
+
+void InputsInUse::hold(const Work& work, const at::Tensor& input)
+{
+    if (input.defined()) ofUnit_[{work.flow, work.stage, work.microbatch}].push_back(input);
+}
+
+std::vector<at::Tensor> InputsInUse::usedUp(const Work& work, bool inference)
+{
+    const bool last = work.kind == ActionKind::Backward || work.kind == ActionKind::WeightGrad || (work.kind == ActionKind::Forward && inference);
+    if (!last) return {};
+    auto unit = ofUnit_.extract({work.flow, work.stage, work.microbatch});
+    return unit ? std::move(unit.mapped()) : std::vector<at::Tensor>();
+}
+
+DeviceQueue::~DeviceQueue()
+{
+    try {
+        device_.drain();
+    } catch (...) { // a device that has failed uses nothing any more
+    }
+}
+
+void DeviceQueue::add(const RunEvent& event, const DeviceTimes& times, std::vector<at::Tensor> held)
+{
+    asked_.push_back({event, times, std::move(held)});
+}
+
+void DeviceQueue::settle()
+{
+    while (!asked_.empty() && asked_.front().times.end->reached()) settleFirst();
+    while (asked_.size() > kAhead) {
+        asked_.front().times.end->wait();
+        settleFirst();
+    }
+}
+
+void DeviceQueue::settleAll()
+{
+    for (; !asked_.empty(); settleFirst()) asked_.front().times.end->wait();
+}
+
+void DeviceQueue::settleFirst()
+{
+    Asked& asked = asked_.front();
+    RunEvent& event = asked.event;
+    event.begin = asked.times.begin->time();
+    event.end = asked.times.end->time();
+    if (asked.times.ready) event.value[RunEvent::kReady] = asked.times.ready->time();
+    if (event.value[RunEvent::kAvailable] >= 0) event.value[RunEvent::kAvailable] = event.end;
+    lastEnd_ = std::max(lastEnd_, event.end);
+    ring_.push(event);
+    asked_.pop_front();
+}
+
+} // namespace stagecraft::runtime

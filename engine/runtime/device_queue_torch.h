@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a rank has asked its GPU for and is not known to be done: in order, with what must not be let go of before. An action's times are
+// the device's own, so its event is recorded once they are known. The thread asks for a few actions ahead and then waits: enough for the
+// device to find the next one ready, and not more, for what is asked for takes its memory at once, and a pause or a view of the run would
+// be far from what the device does. Of the rank's thread. Private to the runtime.
+//
+//   queue.add(event, {.begin = begin, .end = end}, inputs.usedUp(work, inference));   // after the action was asked for
+//   queue.settle();                   // records what is done
+//   queue.settleAll();                // waits; at the end of a step
+#pragma once
+
+#include "engine/probe/event_ring.h"
+#include "engine/runtime/rank_device_torch.h"
+#include "engine/runtime/run_event.h"
+
+#include <deque>
+#include <map>
+#include <tuple>
+#include <vector>
+
+namespace stagecraft::runtime {
+
+struct DeviceTimes {
+    DeviceMark ready = {}; // of its input
+    DeviceMark begin = {};
+    DeviceMark end = {};
+    at::Tensor source = {}; // of a copy that is its input
+};
+
+// What came from another stream, by the unit that uses it.
+class InputsInUse {
+public:
+    void hold(const traces::Work& work, const at::Tensor& input);
+    // To be let go of when the action is over, where it is the unit's last: after its backward, or the part of it that is done last,
+    // nothing of a unit is asked for any more, and of an inference after its forward.
+    [[nodiscard]] std::vector<at::Tensor> usedUp(const traces::Work& work, bool inference);
+
+private:
+    std::map<std::tuple<traces::Flow, traces::Stage, traces::MicroBatch>, std::vector<at::Tensor>> ofUnit_;
+};
+
+class DeviceQueue {
+public:
+    static constexpr std::size_t kAhead = 4; // actions
+
+    DeviceQueue(const RankDevice& device, EventRing<RunEvent>& ring) : device_(device), ring_(ring) {}
+    ~DeviceQueue(); // waits: what it holds may be in use
+    DeviceQueue(const DeviceQueue&) = delete;
+    DeviceQueue& operator=(const DeviceQueue&) = delete;
+
+    // `held` until it is done.
+    void add(const RunEvent& event, const DeviceTimes& times, std::vector<at::Tensor> held);
+    // Throws what the device failed with.
+    void settle();
+    void settleAll();
+    [[nodiscard]] TimeNs lastEnd() const { return lastEnd_; } // of what is settled
+
+private:
+    struct Asked {
+        RunEvent event;
+        DeviceTimes times;
+        std::vector<at::Tensor> held;
+    };
+    void settleFirst();
+
+    const RankDevice& device_;
+    EventRing<RunEvent>& ring_;
+    std::deque<Asked> asked_;
+    TimeNs lastEnd_ = 0;
+};
+
+} // namespace stagecraft::runtime

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where a run's GPUs come from. The engine speaks to a device through LibTorch's interface for devices of any kind: streams, events,
+// guards and an allocator. What is left is here: which there are, and what LibTorch does not tell of all kinds alike. CUDA's is
+// cudaDevices(); tests have one that no hardware stands behind (tests/runtime/fake_gpu).
+//
+//   const DeviceSource& devices = cudaDevices();
+//   if (devices.gpus().empty()) say(devices.whyNone());
+#pragma once
+
+#include "traces/base/units.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stagecraft::runtime {
+
+struct GpuInfo {
+    std::string name;         // "NVIDIA H200"
+    traces::Bytes memory = 0; // all of it
+    std::string architecture; // compute capability: "9.0"
+};
+
+// Called under the allocator's locks: they call nothing of LibTorch.
+struct DeviceBooks {
+    void (*taken)(const void* data, traces::Bytes bytes) noexcept = nullptr;
+    void (*gone)(const void* data) noexcept = nullptr;
+};
+
+class DeviceSource {
+public:
+    virtual ~DeviceSource() = default;
+    [[nodiscard]] virtual const std::vector<GpuInfo>& gpus() const = 0; // in the order of their numbers
+    [[nodiscard]] virtual const std::string& whyNone() const = 0;      // for a person; empty where there are some
+    [[nodiscard]] virtual std::int8_t deviceType() const = 0;          // a c10::DeviceType
+    // Whether one GPU may read the other's memory itself; else a copy goes through the host.
+    [[nodiscard]] virtual bool reaches(int from, int to) const = 0;
+    // From now on what is allocated on them is told to these, by the thread that allocates (engine/probe/device_blocks.h). What counts is
+    // the first call of the process.
+    virtual void bookMemory(const DeviceBooks& books) const = 0;
+};
+
+} // namespace stagecraft::runtime

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/rank_device_torch.h"
+
+#include <ATen/core/grad_mode.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <cmath>
+
+namespace stagecraft::runtime {
+
+namespace {
+
+constexpr c10::EventFlag kTimed = c10::EventFlag::BACKEND_DEFAULT;
+
+c10::Stream newStream(c10::Device device) { return c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device); }
+
+} // namespace
+
+StreamMoment::StreamMoment(const c10::Stream& stream, std::shared_ptr<const Base> base) : event_(stream.device_type(), kTimed), base_(std::move(base))
+{
+    event_.record(stream);
+}
+
+TimeNs StreamMoment::time() const { return base_->time + std::llround(base_->event.elapsedTime(event_) * 1e6); }
+
+RankDevice::RankDevice(c10::Device device, const Clock& clock)
+    : clock_(&clock), stream_(newStream(device)), copies_(newStream(device))
+{
+}
+
+void RankDevice::beginStep()
+{
+    if (isCpu()) return;
+    const Scope here = enter();
+    auto base = std::make_shared<StreamMoment::Base>(StreamMoment::Base{c10::Event(stream_->device_type(), kTimed), 0});
+    base->event.record(*stream_);
+    base->event.synchronize();
+    base->time = clock_->now();
+    base_ = std::move(base);
+}
+
+DeviceMark RankDevice::mark() const { return isCpu() ? nullptr : std::make_shared<const StreamMoment>(*stream_, base_); }
+
+void RankDevice::drain() const
+{
+    if (stream_) stream_->synchronize();
+}
+
+c10::Stream RankDevice::streamOn(c10::Device other)
+{
+    auto known = elsewhere_.find(other);
+    if (known == elsewhere_.end()) known = elsewhere_.emplace(other, newStream(other)).first;
+    return known->second;
+}
+
+RankDevice::Fetched RankDevice::fetch(Boundary from)
+{
+    if (!from.tensor.defined()) return {};
+    if (from.tensor.device() == device()) {
+        if (from.ready) from.ready->before(*stream_);
+        return {std::move(from.tensor), std::move(from.ready)};
+    }
+    const at::NoGradGuard noGrad;
+    const bool leaf = from.tensor.requires_grad();
+    if (isCpu()) {
+        if (from.ready) from.ready->wait();
+        return {from.tensor.cpu().requires_grad_(leaf), std::move(from.ready)};
+    }
+    if (from.tensor.is_cpu()) return {from.tensor.to(device()).requires_grad_(leaf)};
+    // LibTorch copies on the stream that is current where the source is, after and before what the one that is current here does
+    const c10::Stream there = streamOn(from.tensor.device());
+    if (from.ready) from.ready->before(there);
+    Fetched copy;
+    {
+        const c10::MultiStreamGuard guard({there, *copies_});
+        const c10::DeviceGuard device(copies_->device());
+        copy = {from.tensor.to(copies_->device(), /*non_blocking=*/true).requires_grad_(leaf), std::make_shared<const StreamMoment>(*copies_, base_),
+                std::move(from.tensor)};
+    }
+    copy.ready->before(*stream_);
+    return copy;
+}
+
+} // namespace stagecraft::runtime

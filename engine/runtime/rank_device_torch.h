@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where a rank computes: on the CPU, or on a GPU through a stream of its own. A GPU does later what a thread asks for now; marks are
+// moments in a stream that others wait for and that tell, once they are reached, when that was on the run's clock. On the CPU all of this
+// is nothing: what a thread asks for is done when the call is over. Private to the runtime.
+//
+//   RankDevice device(c10::Device(at::kCUDA, 1), clock);
+//   device.beginStep();                       // nothing of the rank is under way
+//   const RankDevice::Scope here = device.enter();   // what this thread asks for goes to the rank's stream
+//   x = device.fetch(given).tensor;           // waits, in the stream, until it is made; from another GPU it is copied
+//   DeviceMark begin = device.mark(); y = forward(x); DeviceMark end = device.mark();
+//   ...
+//   end->wait(); end->time();                 // any thread
+//
+// Memory: LibTorch's allocators give what is let go of to the stream that it was taken on, at once. So what comes from another stream must
+// be held until what uses it is over, not only asked for (rank_worker_torch.cpp).
+#pragma once
+
+#include "engine/probe/clock.h"
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+namespace stagecraft::runtime {
+
+// A moment in a stream. Any thread.
+class StreamMoment {
+public:
+    // What moments of a stream are counted from, and when that was: taken anew for each step, as a device tells lengths with 24 bits.
+    struct Base {
+        c10::Event event;
+        TimeNs time = 0;
+    };
+    StreamMoment(const c10::Stream& stream, std::shared_ptr<const Base> base);
+
+    void wait() const { event_.synchronize(); }
+    [[nodiscard]] bool reached() const { return event_.query(); }
+    void before(const c10::Stream& stream) const { event_.block(stream); } // what is asked for on it from now on comes after this
+    [[nodiscard]] TimeNs time() const;                                     // of one that was reached
+
+private:
+    c10::Event event_;
+    std::shared_ptr<const Base> base_;
+};
+using DeviceMark = std::shared_ptr<const StreamMoment>; // none on the CPU
+
+// What goes from one stage to another.
+struct Boundary {
+    at::Tensor tensor;
+    DeviceMark ready = {}; // when it is made
+};
+
+class RankDevice {
+public:
+    RankDevice() = default; // the CPU
+    RankDevice(c10::Device device, const Clock& clock);
+
+    [[nodiscard]] bool isCpu() const { return !stream_; }
+    [[nodiscard]] c10::Device device() const { return stream_ ? stream_->device() : c10::Device(c10::DeviceType::CPU); }
+
+    class Scope {
+    public:
+        explicit Scope(const std::optional<c10::Stream>& stream)
+        {
+            if (stream) guard_.reset_stream(*stream);
+        }
+
+    private:
+        c10::OptionalStreamGuard guard_;
+    };
+    [[nodiscard]] Scope enter() const { return Scope(stream_); }
+
+    void beginStep();                      // on the rank's thread
+    [[nodiscard]] DeviceMark mark() const; // of what this thread has asked for so far, in enter()
+    void drain() const;                    // waits until the stream is through
+
+    struct Fetched {
+        at::Tensor tensor;
+        DeviceMark ready = {};  // when it is here: where it was copied between devices, the end of the copy
+        at::Tensor source = {}; // of such a copy: to be held until `ready`
+    };
+    // Here, and after what makes it; a leaf of its own where it was copied. In enter(). The CPU waits for it.
+    [[nodiscard]] Fetched fetch(Boundary from);
+
+private:
+    [[nodiscard]] c10::Stream streamOn(c10::Device other);
+
+    const Clock* clock_ = nullptr;
+    std::optional<c10::Stream> stream_;
+    std::optional<c10::Stream> copies_;           // for what comes from elsewhere
+    std::unordered_map<c10::Device, c10::Stream> elsewhere_; // there
+    std::shared_ptr<const StreamMoment::Base> base_;
+};
+
+} // namespace stagecraft::runtime

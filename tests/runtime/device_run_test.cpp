@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whole runs on GPUs that are not there (fake_gpu/fake_gpu.h): the same results as on the CPU, every access in an order that events give,
+// and times that are the device's.
+#include "tests/runtime/fake_gpu/fake_gpu.h"
+#include "tests/runtime/little_plan.h"
+#include "tests/runtime/run_plan.h"
+
+#include "engine/runtime/gpu_places.h"
+#include "engine/runtime/runnable.h"
+#include "traces/analysis/figures.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include <unistd.h>
+
+namespace stagecraft::runtime {
+namespace {
+
+using namespace engine;
+using test::FakeGpus;
+using testing::HasSubstr;
+using testing::FloatNear;
+using testing::IsEmpty;
+using testing::Pointwise;
+using traces::Rank;
+using traces::Step;
+using traces::TimeNs;
+
+Outcome runOn(const FakeGpus::Setup& gpus, Plan plan, LocalSessionOptions options = {})
+{
+    FakeGpus::get().reset(gpus);
+    plan.run.device = DeviceKind::Cuda;
+    options.devices = &FakeGpus::get().source();
+    return runPlan(plan, options);
+}
+
+struct Case {
+    FamilyCase family;
+    int gpus = 1;
+};
+
+void PrintTo(const Case& each, std::ostream* out) { *out << caseName(each.family.name, each.family.mode) << " on " << each.gpus; }
+
+std::vector<Case> everyFamily()
+{
+    std::vector<Case> cases;
+    for (const ScheduleFamily& family : scheduleFamilies())
+        for (const auto& [mode, gpus] : {std::pair{RunMode::Threads, 1}, {RunMode::Threads, 4}, {RunMode::Emulated, 1}})
+            cases.push_back({familyCase(family, 4, mode), gpus});
+    return cases;
+}
+
+class EveryFamilyOnGpus : public testing::TestWithParam<Case> {};
+
+TEST_P(EveryFamilyOnGpus, TrainsAsOnTheCpuInAnOrderThatEventsGive)
+{
+    const Plan plan = planOf(GetParam().family);
+    const Outcome onCpu = runPlan(plan);
+    const Outcome outcome = runOn({.count = GetParam().gpus}, plan);
+    ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
+    // LibTorch takes other compositions for devices that it does not know, so some bits differ
+    EXPECT_NE(outcome.result->gradientCheck, GradientCheck::Failed);
+    EXPECT_LT(outcome.result->gradientMaxAbsDiff, 1e-5);
+    EXPECT_THAT(outcome.result->loss, Pointwise(FloatNear(1e-4F), onCpu.result->loss));
+    EXPECT_EQ(outcome.result->device, "cuda");
+    EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
+    EXPECT_GT(FakeGpus::get().operations(), 100);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryFamilyOnGpus, testing::ValuesIn(everyFamily()), [](const testing::TestParamInfo<Case>& of) {
+    return caseName(of.param.family.name, of.param.family.mode) + "_" + std::to_string(of.param.gpus);
+});
+
+Plan small(const std::string& schedule, int ranks, int microbatches, RunMode mode = RunMode::Threads)
+{
+    Plan plan;
+    plan.model.layers.assign(4, Linear{16, 16, Activation::Relu});
+    plan.model.microbatchRows = 2;
+    plan.pipeline = {.schedule = schedule, .ranks = ranks, .chunks = 1, .microbatches = microbatches, .customSchedule = {}};
+    plan.run.mode = mode;
+    plan.run.steps = 2;
+    return plan;
+}
+
+// On clocks where an operation takes a microsecond and the host nothing.
+TEST(DeviceRun, HasTheTimelineThatTheDevicesGive)
+{
+    Plan plan = small("1f1b", 4, 8);
+    plan.run.steps = 1;
+    plan.run.check = CheckMode::Off;
+    const Outcome outcome = runOn({.count = 4, .ofOperation = 1000}, plan, {.clock = &FakeGpus::get().clock()});
+    ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
+    // Every action begins when the one before it on its rank and the one that makes its input are over: nothing else takes time.
+    std::map<std::string, traces::Interval> all;
+    for (const traces::Lane& lane : outcome.trace.lanes())
+        for (std::size_t i = 0; i < lane.size(); ++i)
+            if (lane.info().kind == traces::LaneKind::Compute) all[traces::toText(lane.action(i))] = {lane.begin(i), lane.end(i)};
+    const TimeNs start = all.at("0F0").begin;
+    int compared = 0;
+    for (const traces::Lane& lane : outcome.trace.lanes()) {
+        if (lane.info().kind != traces::LaneKind::Compute) continue;
+        TimeNs free = start;
+        for (std::size_t i = 0; i < lane.size(); ++i) {
+            const traces::Work work = lane.action(i).work;
+            const bool forward = work.kind == traces::ActionKind::Forward;
+            const auto maker = all.find(traces::toText(traces::makeAction(work.kind, traces::Stage{work.stage.value + (forward ? -1 : 1)}, work.microbatch)));
+            const TimeNs input = work.kind != traces::ActionKind::Optimizer && maker != all.end() ? maker->second.end : start;
+            EXPECT_EQ(lane.begin(i), std::max(free, input)) << traces::toText(lane.action(i));
+            EXPECT_EQ((lane.end(i) - lane.begin(i)) % 1000, 0);
+            free = lane.end(i);
+            ++compared;
+        }
+    }
+    EXPECT_EQ(compared, 4 * (8 + 8 + 1));
+}
+
+TEST(DeviceRun, SharesAGpuOrTakesOneForEachRankOrWhatThePlanSays)
+{
+    const Plan plan = small("1f1b", 4, 4);
+    const Schedule schedule = scheduleOf(plan).value();
+    const auto places = [&](int count, std::vector<int> given = {}, RunMode mode = RunMode::Threads) {
+        Plan asked = plan;
+        asked.run.gpus = std::move(given);
+        asked.run.mode = mode;
+        FakeGpus::get().reset({.count = count});
+        return gpuPlaces(asked, schedule, FakeGpus::get().source());
+    };
+    EXPECT_EQ(places(1).value(), (std::vector{0, 0, 0, 0}));
+    EXPECT_EQ(places(2).value(), (std::vector{0, 0, 1, 1})); // neighbours together: fewer copies
+    EXPECT_EQ(places(3).value(), (std::vector{0, 0, 1, 2}));
+    EXPECT_EQ(places(4).value(), (std::vector{0, 1, 2, 3}));
+    EXPECT_EQ(places(8).value(), (std::vector{0, 1, 2, 3}));
+    EXPECT_EQ(places(4, {}, RunMode::Emulated).value(), (std::vector{0, 0, 0, 0}));
+    EXPECT_EQ(places(2, {1, 0, kOnCpu, 1}).value(), (std::vector{1, 0, kOnCpu, 1}));
+    EXPECT_THAT(places(2, {0, 1, 2, 0}).error().message, HasSubstr("there is no GPU 2: this machine has 2 GPUs"));
+    EXPECT_THAT(places(0).error().message, HasSubstr("no GPU can be used: the test has none. Take the device cpu"));
+}
+
+TEST(DeviceRun, RefusesWhatTheEngineDoesOnTheCpuAloneBeforeItStarts)
+{
+    FakeGpus::get().reset({.count = 2});
+    const auto refusal = [](Plan plan) {
+        plan.run.device = DeviceKind::Cuda;
+        const auto made = makeRunnable(plan, {}, nullptr, &FakeGpus::get().source());
+        return made.ok() ? std::string("it runs") : made.error().message;
+    };
+    Plan replicas = small("1f1b", 2, 4);
+    replicas.machine.replicas = 2;
+    EXPECT_THAT(refusal(replicas), HasSubstr("the plan has 2 replicas, and the engine does that on the CPU alone; take the device cpu, or 1 replica"));
+    Plan offload = small("1f1b", 2, 4);
+    offload.pipeline.offload = 0.5;
+    EXPECT_THAT(refusal(offload), HasSubstr("offloads activations"));
+    EXPECT_EQ(refusal(small("1f1b", 2, 4)), "it runs");
+}
+
+// The first and the last on GPUs, one between them on the CPU: copies through the host, and between two GPUs.
+TEST(DeviceRun, MixesGpusAndTheCpu)
+{
+    Plan plan = littleTransformer("1f1b", 4, 1, RunMode::Threads);
+    plan.run.gpus = {0, kOnCpu, 1, 0};
+    const Outcome outcome = runOn({.count = 2, .ofOperation = 10, .ofCopy = 100}, plan);
+    ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
+    EXPECT_NE(outcome.result->gradientCheck, GradientCheck::Failed);
+    EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
+}
+
+TEST(DeviceRun, LetsGoOfAllMemoryAndBooksItByRankAndClass)
+{
+    const int before = FakeGpus::get().blocks();
+    const Plan plan = small("gpipe", 2, 4);
+    const Outcome onCpu = runPlan(plan);
+    const Outcome outcome = runOn({.count = 2}, plan);
+    ASSERT_TRUE(outcome.result);
+    EXPECT_EQ(FakeGpus::get().blocks(), before);
+    const auto most = [](const traces::Trace& trace, Rank rank, traces::MemoryClass memory) {
+        const traces::MemorySeries* series = trace.memorySeries(rank, memory);
+        return series == nullptr ? traces::Bytes{0} : *std::max_element(series->value.begin(), series->value.end());
+    };
+    for (const Rank rank : {Rank{0}, Rank{1}})
+        for (const traces::MemoryClass memory : {traces::MemoryClass::Weights, traces::MemoryClass::Optimizer, traces::MemoryClass::Gradients})
+            EXPECT_EQ(most(outcome.trace, rank, memory), most(onCpu.trace, rank, memory)) << traces::memoryClassText(memory);
+}
+
+TEST(DeviceRun, FailsAtTheActionThatHoldsMoreThanTheRankHas)
+{
+    Plan plan = small("gpipe", 2, 4);
+    plan.machine.memory = 7500; // two layers' weights and what AdamW keeps of them are 6,544 bytes, their gradients 2,176
+    plan.run.optimizer = OptimizerKind::AdamW;
+    const Outcome outcome = runOn({.count = 1}, plan);
+    EXPECT_EQ(outcome.last, SessionState::Failed);
+    ASSERT_TRUE(outcome.failure);
+    EXPECT_THAT(outcome.failure->text, HasSubstr("of memory and came to hold"));
+}
+
+TEST(DeviceRun, NamesTheForwardWhoseLossIsNone)
+{
+    Plan plan = small("1f1b", 2, 4);
+    plan.run.optimizer = OptimizerKind::Sgd;
+    plan.run.learningRate = 1e6;
+    plan.run.steps = 40;
+    plan.run.check = CheckMode::Off;
+    const Outcome outcome = runOn({.count = 2}, plan);
+    EXPECT_EQ(outcome.last, SessionState::Failed);
+    ASSERT_TRUE(outcome.failure);
+    EXPECT_THAT(outcome.failure->text, HasSubstr("1F0 failed in step"));
+    EXPECT_THAT(outcome.failure->text, HasSubstr("the loss is"));
+}
+
+TEST(DeviceRun, TellsAFaultOfAnActionAndHoldsNothing)
+{
+    const int before = FakeGpus::get().blocks();
+    const InjectedFault fault{.kind = InjectedFault::Kind::Exception, .action = traces::ActionKind::Backward, .stage = traces::Stage{1},
+                              .microbatch = traces::MicroBatch{2}, .step = Step{1}};
+    for (const RunMode mode : {RunMode::Threads, RunMode::Emulated}) {
+        const Outcome outcome = runOn({.count = 1}, small("1f1b", 2, 4, mode), {.fault = fault});
+        EXPECT_EQ(outcome.last, SessionState::Failed);
+        ASSERT_TRUE(outcome.failure);
+        EXPECT_THAT(outcome.failure->text, HasSubstr("1B2 failed in step 1 on rank 1"));
+        EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
+    }
+    EXPECT_EQ(FakeGpus::get().blocks(), before);
+}
+
+// Its actions take so many times as long, by the device's time.
+TEST(DeviceRun, SlowsAStageDownByWhatItsDeviceTakes)
+{
+    Plan plan = small("1f1b", 2, 4);
+    plan.run.slowdown = {1, 3};
+    const Outcome outcome = runOn({.count = 2, .ofOperation = 1000}, plan);
+    ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
+    EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
+}
+
+// From a GPU to the CPU and back: the same weights, so nearly the same loss as in one go.
+TEST(DeviceRun, GoesOnFromACheckpointOnAnotherDevice)
+{
+    const auto folder = std::filesystem::temp_directory_path() / ("stagecraft-device-" + std::to_string(::getpid()));
+    std::filesystem::remove_all(folder);
+    Plan plan = small("1f1b", 2, 4);
+    plan.run.steps = 4;
+    const Outcome whole = runPlan(plan);
+    Plan first = plan;
+    first.run.steps = 2;
+    first.run.checkpoint = folder.string();
+    const Outcome begun = runOn({.count = 1}, first);
+    ASSERT_TRUE(begun.result) << (begun.failure ? begun.failure->text : "");
+    plan.run.resume = folder.string();
+    const Outcome onCpu = runPlan(plan);
+    const Outcome onGpu = runOn({.count = 2}, plan);
+    std::filesystem::remove_all(folder);
+    for (const Outcome* each : {&onCpu, &onGpu}) {
+        ASSERT_TRUE(each->result) << (each->failure ? each->failure->text : "");
+        EXPECT_THAT(each->result->loss, Pointwise(FloatNear(1e-4F), std::vector(whole.result->loss.end() - 2, whole.result->loss.end())));
+    }
+}
+
+} // namespace
+} // namespace stagecraft::runtime

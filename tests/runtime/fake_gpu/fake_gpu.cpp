@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/runtime/fake_gpu/fake_gpu.h"
+
+#include "engine/probe/device_blocks.h"
+#include "tests/runtime/fake_gpu/stream_books.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/resize_native.h>
+#include <ATen/ops/set_native.h>
+#include <ATen/ops/view_native.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/DeviceType.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/library.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+
+namespace stagecraft::test {
+
+namespace {
+
+using at::Tensor;
+using c10::Device;
+using c10::DeviceIndex;
+using c10::DeviceType;
+using c10::Stream;
+
+constexpr DeviceType kType = DeviceType::PrivateUse1;
+constexpr DeviceIndex kMostDevices = 8;
+
+FakeGpus::Setup setup;
+
+StreamBooks& books()
+{
+    static auto* all = new StreamBooks; // LibTorch may ask until the process ends
+    return *all;
+}
+
+// Streams are numbered over all devices. Number i < kMostDevices is the default one of device i.
+Device deviceOf(DeviceIndex index) { return {kType, index}; }
+
+thread_local DeviceIndex currentDevice = 0;
+thread_local std::array<int, kMostDevices> currentStream{-1, -1, -1, -1, -1, -1, -1, -1}; // -1: the default one
+
+int currentStreamOf(DeviceIndex device)
+{
+    const int stream = currentStream[static_cast<std::size_t>(device)];
+    return stream < 0 ? device : stream;
+}
+
+Stream streamOf(Device device, int number) { return Stream(Stream::UNSAFE, device, number); }
+
+struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
+    [[nodiscard]] DeviceType type() const override { return kType; }
+    [[nodiscard]] Device exchangeDevice(Device device) const override
+    {
+        const Device before = deviceOf(currentDevice);
+        currentDevice = device.index();
+        return before;
+    }
+    [[nodiscard]] Device getDevice() const override { return deviceOf(currentDevice); }
+    void setDevice(Device device) const override { currentDevice = device.index(); }
+    void uncheckedSetDevice(Device device) const noexcept override { currentDevice = device.index(); }
+    [[nodiscard]] Stream getStream(Device device) const override { return streamOf(device, currentStreamOf(device.index())); }
+    [[nodiscard]] Stream getDefaultStream(Device device) const override { return streamOf(device, device.index()); }
+    [[nodiscard]] Stream getStreamFromGlobalPool(Device device, bool) const override { return getNewStream(device, 0); }
+    [[nodiscard]] Stream getNewStream(Device device, int) const override { return streamOf(device, books().newStream(device.index())); }
+    [[nodiscard]] Stream exchangeStream(Stream stream) const override
+    {
+        const Stream before = getStream(stream.device());
+        currentStream[static_cast<std::size_t>(stream.device_index())] = static_cast<int>(stream.id());
+        return before;
+    }
+    void destroyEvent(void* event, DeviceIndex) const noexcept override { delete static_cast<Mark*>(event); }
+    void record(void** event, const Stream& stream, DeviceIndex, c10::EventFlag) const override
+    {
+        auto* mark = static_cast<Mark*>(*event);
+        if (mark == nullptr) *event = mark = new Mark;
+        *mark = books().record(static_cast<int>(stream.id()));
+    }
+    void block(void* event, const Stream& stream) const override
+    {
+        if (event != nullptr) books().block(static_cast<int>(stream.id()), *static_cast<Mark*>(event));
+    }
+    [[nodiscard]] bool queryEvent(void* event) const override { return event == nullptr || books().reached(*static_cast<Mark*>(event)); }
+    [[nodiscard]] DeviceIndex deviceCount() const noexcept override { return static_cast<DeviceIndex>(setup.count); }
+    [[nodiscard]] bool queryStream(const Stream& stream) const override { return books().reached(books().record(static_cast<int>(stream.id()))); }
+    void synchronizeStream(const Stream& stream) const override { books().waitOnHost(books().record(static_cast<int>(stream.id()))); }
+    void synchronizeEvent(void* event) const override
+    {
+        if (event != nullptr) books().waitOnHost(*static_cast<Mark*>(event));
+    }
+    [[nodiscard]] double elapsedTime(void* from, void* to, DeviceIndex) const override
+    {
+        return static_cast<double>(static_cast<Mark*>(to)->time - static_cast<Mark*>(from)->time) / 1e6; // ms
+    }
+};
+
+class DeviceMemory final : public c10::DeviceAllocator {
+public:
+    c10::DataPtr allocate(std::size_t bytes) override
+    {
+        const Device device = deviceOf(currentDevice);
+        if (bytes == 0) return {nullptr, nullptr, &letGo, device};
+        void* const data = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+        books().take(currentStreamOf(currentDevice), data, bytes);
+        runtime::deviceBlockTaken(data, static_cast<traces::Bytes>(bytes));
+        return {data, data, &letGo, device};
+    }
+    c10::DeleterFnPtr raw_deleter() const override { return &letGo; }
+    void copy_data(void* target, const void* source, std::size_t bytes) const override { default_copy_data(target, source, bytes); }
+    bool initialized() override { return true; }
+    void emptyCache(c10::MempoolId_t) override {}
+    void recordStream(const c10::DataPtr&, Stream) override { throw std::logic_error("nothing here is kept alive by record_stream"); }
+    c10::CachingDeviceAllocator::DeviceStats getDeviceStats(DeviceIndex) override { return {}; }
+    void resetAccumulatedStats(DeviceIndex) override {}
+    void resetPeakStats(DeviceIndex) override {}
+
+private:
+    static void letGo(void* data)
+    {
+        if (data == nullptr) return;
+        books().letGo(data);
+        runtime::deviceBlockGone(data);
+        std::free(data);
+    }
+};
+
+struct Hooks final : at::PrivateUse1HooksInterface {
+    [[nodiscard]] bool isBuilt() const override { return true; }
+    [[nodiscard]] bool isAvailable() const override { return true; }
+    [[nodiscard]] bool hasPrimaryContext(DeviceIndex) const override { return true; }
+};
+
+// --- operations ----------------------------------------------------------------------------------------------------------
+
+bool isOurs(const Tensor& tensor) { return tensor.defined() && tensor.device().type() == kType; }
+
+Tensor emptyLike(at::IntArrayRef sizes, at::IntArrayRef strides, at::ScalarType type, Device device)
+{
+    const c10::OptionalDeviceGuard guard(device);
+    return at::Tensor(at::detail::empty_strided_generic(sizes, strides, c10::GetAllocator(kType), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), type));
+}
+
+// The same memory, as the CPU's kernels take it.
+Tensor onHost(const Tensor& tensor)
+{
+    if (tensor.numel() == 0) return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kCPU));
+    return at::from_blob(tensor.mutable_data_ptr(), tensor.sizes(), tensor.strides(), tensor.options().device(at::kCPU));
+}
+
+void operateOn(DeviceIndex device, const std::string& name, const std::vector<StreamBooks::Access>& accesses, TimeNs cost)
+{
+    books().operate(currentStreamOf(device), name, accesses, cost);
+}
+
+struct Call {
+    std::vector<std::pair<Tensor, Tensor>> tensors; // ours, and the same on the host
+    std::vector<StreamBooks::Access> accesses;
+    std::optional<Device> device;
+
+    // `out`: it is made anew, whatever was in it.
+    Tensor enter(const Tensor& tensor, bool writes, bool out = false)
+    {
+        if (!isOurs(tensor)) {
+            TORCH_CHECK(!tensor.defined() || tensor.dim() == 0, "a tensor of the CPU among those of a device");
+            return tensor;
+        }
+        TORCH_CHECK(!device || *device == tensor.device(), "tensors of two devices in one operation");
+        device = tensor.device();
+        accesses.push_back({tensor.storage().data(), writes});
+        tensors.emplace_back(tensor, out ? at::empty({0}, tensor.options().device(at::kCPU)) : onHost(tensor));
+        return tensors.back().second;
+    }
+    Tensor leave(const Tensor& result)
+    {
+        if (!result.defined() || isOurs(result)) return result;
+        for (const auto& [ours, host] : tensors) {
+            if (host.unsafeGetTensorImpl() != result.unsafeGetTensorImpl()) continue;
+            if (host.sizes() == ours.sizes() && host.data_ptr() == ours.data_ptr()) return ours;
+            if (host.sizes() != ours.sizes()) ours.resize_(host.sizes());
+            onHost(ours).copy_(host);
+            accesses.push_back({ours.storage().data(), true});
+            return ours;
+        }
+        Tensor made = emptyLike(result.sizes(), result.strides(), result.scalar_type(), *device);
+        onHost(made).copy_(result);
+        if (made.numel() > 0) accesses.push_back({made.storage().data(), true});
+        return made;
+    }
+};
+
+// Every operation that has no kernel of its own below.
+void compute(const c10::OperatorHandle& operation, torch::jit::Stack* stack)
+{
+    const c10::FunctionSchema& schema = operation.schema();
+    Call call;
+    const std::size_t first = stack->size() - schema.arguments().size();
+    for (std::size_t i = 0; i < schema.arguments().size(); ++i) {
+        c10::IValue& value = (*stack)[first + i];
+        const c10::AliasInfo* alias = schema.arguments()[i].alias_info();
+        const bool writes = alias != nullptr && alias->isWrite();
+        if (value.isTensor()) {
+            value = call.enter(value.toTensor(), writes, writes && schema.arguments()[i].kwarg_only());
+        } else if (value.isTensorList()) {
+            std::vector<Tensor> list = value.toTensorVector();
+            for (Tensor& each : list) each = call.enter(each, writes);
+            value = c10::IValue(list);
+        } else if (value.isOptionalTensorList()) {
+            c10::List<std::optional<Tensor>> list = value.toOptionalTensorList();
+            c10::List<std::optional<Tensor>> host;
+            for (const std::optional<Tensor> each : list) host.push_back(each ? std::optional(call.enter(*each, false)) : std::nullopt);
+            value = host;
+        } else if (value.isDevice()) {
+            call.device = value.toDevice();
+            value = Device(at::kCPU);
+        }
+    }
+    operation.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+    for (std::size_t i = stack->size() - schema.returns().size(); i < stack->size(); ++i) {
+        c10::IValue& value = (*stack)[i];
+        if (value.isTensor()) {
+            value = call.leave(value.toTensor());
+        } else if (value.isTensorList()) {
+            std::vector<Tensor> list = value.toTensorVector();
+            for (Tensor& each : list) each = call.leave(each);
+            value = c10::IValue(list);
+        }
+    }
+    operateOn(call.device->index(), schema.name(), call.accesses, setup.ofOperation);
+}
+
+Tensor emptyMemoryFormat(at::IntArrayRef sizes, std::optional<at::ScalarType> type, std::optional<at::Layout>, std::optional<Device> device, std::optional<bool>,
+                         std::optional<at::MemoryFormat> format)
+{
+    const Device on = device && device->has_index() ? *device : deviceOf(currentDevice);
+    const c10::OptionalDeviceGuard guard(on);
+    return at::Tensor(at::detail::empty_generic(sizes, c10::GetAllocator(kType), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                                type.value_or(at::kFloat), format));
+}
+
+Tensor emptyStrided(at::IntArrayRef sizes, at::IntArrayRef strides, std::optional<at::ScalarType> type, std::optional<at::Layout>, std::optional<Device> device,
+                    std::optional<bool>)
+{
+    return emptyLike(sizes, strides, type.value_or(at::kFloat), device && device->has_index() ? *device : deviceOf(currentDevice));
+}
+
+void waitForStream(DeviceIndex device) { GuardImpl().synchronizeStream(GuardImpl().getStream(deviceOf(device))); }
+
+// As CUDA's: on the current stream of the source, after the target's and before what comes later on that; from and to pageable memory of
+// the host the caller waits.
+Tensor copyFrom(const Tensor& from, const Tensor& to, bool nonBlocking)
+{
+    const bool fromOurs = isOurs(from);
+    const bool toOurs = isOurs(to);
+    if (fromOurs && toOurs && from.device() != to.device()) {
+        const int source = currentStreamOf(from.device().index());
+        const int target = currentStreamOf(to.device().index());
+        books().block(source, books().record(target));
+        onHost(to).copy_(onHost(from));
+        books().operate(source, "a copy between devices", {{from.storage().data(), false}, {to.storage().data(), true}}, setup.ofCopy);
+        books().block(target, books().record(source));
+        return to;
+    }
+    (toOurs ? onHost(to) : to).copy_(fromOurs ? onHost(from) : from);
+    const DeviceIndex device = (fromOurs ? from : to).device().index();
+    std::vector<StreamBooks::Access> accesses;
+    if (fromOurs) accesses.push_back({from.storage().data(), false});
+    if (toOurs) accesses.push_back({to.storage().data(), true});
+    operateOn(device, "a copy", accesses, 0);
+    if (fromOurs != toOurs && !nonBlocking) waitForStream(device);
+    return to;
+}
+
+Tensor copyFromAndResize(const Tensor& from, const Tensor& to)
+{
+    to.resize_(from.sizes());
+    return copyFrom(from, to, false);
+}
+
+at::Scalar localScalar(const Tensor& tensor)
+{
+    operateOn(tensor.device().index(), "reading a value", {{tensor.storage().data(), false}}, 0);
+    waitForStream(tensor.device().index());
+    return onHost(tensor).item();
+}
+
+const Tensor& resize(const Tensor& self, at::IntArrayRef sizes, std::optional<at::MemoryFormat>)
+{
+    const std::size_t bytes = at::detail::computeStorageNbytesContiguous(sizes, self.itemsize(), static_cast<std::size_t>(self.storage_offset()));
+    if (bytes > self.storage().nbytes()) {
+        const c10::OptionalDeviceGuard guard(self.device());
+        self.storage().set_data_ptr_noswap(c10::GetAllocator(kType)->allocate(bytes));
+        self.storage().set_nbytes(bytes);
+    }
+    self.unsafeGetTensorImpl()->set_sizes_contiguous(sizes);
+    return self;
+}
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&compute>()); }
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m)
+{
+    m.impl("empty.memory_format", &emptyMemoryFormat);
+    m.impl("empty_strided", &emptyStrided);
+    m.impl("as_strided", &at::native::as_strided_tensorimpl);
+    m.impl("view", &at::native::view);
+    m.impl("resize_", &resize);
+    m.impl("_copy_from", &copyFrom);
+    m.impl("_copy_from_and_resize", &copyFromAndResize);
+    m.impl("_local_scalar_dense", &localScalar);
+    m.impl("set_.source_Storage_storage_offset", &at::native::set_storage_cpu_);
+}
+
+class Source final : public runtime::DeviceSource {
+public:
+    [[nodiscard]] const std::vector<runtime::GpuInfo>& gpus() const override { return gpus_; }
+    [[nodiscard]] const std::string& whyNone() const override { return none_; }
+    [[nodiscard]] std::int8_t deviceType() const override { return static_cast<std::int8_t>(kType); }
+    [[nodiscard]] bool reaches(int, int) const override { return setup.peerAccess; }
+    void bookMemory(const runtime::DeviceBooks&) const override {} // always does
+
+    std::vector<runtime::GpuInfo> gpus_;
+    std::string none_;
+};
+Source devices;
+
+class HostClock final : public runtime::Clock {
+public:
+    [[nodiscard]] TimeNs now() const noexcept override { return books().hostTime(); }
+};
+const HostClock hostClock;
+
+} // namespace
+
+FakeGpus::FakeGpus()
+{
+    for (DeviceIndex i = 0; i < kMostDevices; ++i) books().newStream(i);
+    static DeviceMemory memory;
+    static Hooks hooks;
+    static GuardImpl guard;
+    c10::register_privateuse1_backend("fakegpu"); // without a name LibTorch knows no such accelerator
+    at::RegisterPrivateUse1HooksInterface(&hooks);
+    c10::SetAllocator(kType, &memory);
+    c10::impl::device_guard_impl_registry[static_cast<std::size_t>(kType)].store(&guard);
+}
+
+FakeGpus& FakeGpus::get()
+{
+    static auto* gpus = new FakeGpus;
+    return *gpus;
+}
+
+void FakeGpus::reset(const Setup& wanted)
+{
+    setup = wanted;
+    books().reset();
+    devices.gpus_.clear();
+    for (int i = 0; i < wanted.count; ++i) devices.gpus_.push_back({"fake GPU", wanted.memory, "0.0"});
+    devices.none_ = wanted.count == 0 ? "the test has none" : "";
+}
+
+const runtime::DeviceSource& FakeGpus::source() const { return devices; }
+const runtime::Clock& FakeGpus::clock() const { return hostClock; }
+std::vector<std::string> FakeGpus::races() const { return books().races(); }
+int FakeGpus::operations() const { return books().operations(); }
+int FakeGpus::hostWaits() const { return books().hostWaits(); }
+int FakeGpus::blocks() const { return books().blocks(); }
+
+} // namespace stagecraft::test

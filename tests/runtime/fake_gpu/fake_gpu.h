@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GPUs that are not there, for tests of everything that the engine does with a device. LibTorch has one kind of device that others may
+// add ("PrivateUse1"); here host memory stands behind it. Every operation computes at once, on the thread that asks for it, with the
+// CPU's own kernel: so what comes out has the CPU's bits. What a GPU would do later, and in another order, is kept as books:
+//
+//   order  Each stream has a vector clock (Lamport, Mattern): events carry it from stream to stream and to the host. An operation that
+//          touches memory which another stream writes or reads without an event between the two is a race, and told with both names. So
+//          is memory that is let go of while a stream that did not allocate it may still use it, as a caching allocator gives it away
+//          at once.
+//   time   Each stream has a clock of its own, in ns: an operation begins when the one before it on its stream has ended and the
+//          host has asked for it, and takes what its cost is set to. What a thread takes on the host is nothing, but for its waits
+//          for a stream. Timed events tell this time, so a run on such GPUs has the timeline that the costs give, exactly.
+//
+//   FakeGpus& gpus = FakeGpus::get();
+//   gpus.reset({.count = 2, .ofOperation = 1000});
+//   ... run with gpus.source() and gpus.clock() ...
+//   EXPECT_THAT(gpus.races(), IsEmpty());
+#pragma once
+
+#include "engine/probe/clock.h"
+#include "engine/runtime/device_source.h"
+
+#include <string>
+#include <vector>
+
+namespace stagecraft::test {
+
+class FakeGpus {
+public:
+    struct Setup {
+        int count = 1;
+        traces::Bytes memory = traces::Bytes{1} << 40; // that each says it has
+        traces::TimeNs ofOperation = 0;      // what each takes that computes something
+        traces::TimeNs ofCopy = 0;           // from one device to another
+        bool peerAccess = true;
+    };
+    static FakeGpus& get(); // of this process: LibTorch can be given such a device once
+    // Nothing of an earlier run may be alive.
+    void reset(const Setup& setup);
+
+    [[nodiscard]] const runtime::DeviceSource& source() const;
+    [[nodiscard]] const runtime::Clock& clock() const; // of the calling thread on the host
+    [[nodiscard]] std::vector<std::string> races() const;
+    [[nodiscard]] int operations() const; // so far
+    [[nodiscard]] int hostWaits() const;  // how often a thread has waited for a stream
+    // How many blocks are alive.
+    [[nodiscard]] int blocks() const;
+
+private:
+    FakeGpus();
+};
+
+} // namespace stagecraft::test

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/runtime/fake_gpu/stream_books.h"
+
+#include <algorithm>
+#include <atomic>
+
+namespace stagecraft::test {
+
+namespace {
+
+// A thread's waits for streams are all the time that it takes. One of an earlier run goes on from the one that is current now.
+struct HostClock {
+    TimeNs time = 0;
+    int run = -1;
+};
+thread_local HostClock hostClock;
+std::atomic<int> runs{0};
+
+TimeNs& timeOfThread()
+{
+    if (hostClock.run != runs.load()) hostClock = {0, runs.load()};
+    return hostClock.time;
+}
+
+void mergeInto(VectorClock& clock, const VectorClock& other)
+{
+    clock.resize(std::max(clock.size(), other.size()));
+    for (std::size_t i = 0; i < other.size(); ++i) clock[i] = std::max(clock[i], other[i]);
+}
+
+bool includes(const VectorClock& clock, int stream, std::uint64_t tick)
+{
+    const auto i = static_cast<std::size_t>(stream);
+    return i < clock.size() && clock[i] >= tick;
+}
+
+} // namespace
+
+void StreamBooks::reset()
+{
+    const std::lock_guard lock(mutex_);
+    ++runs;
+    for (Stream& stream : streams_) stream.now = {};
+    host_.clear();
+    races_.clear();
+    operations_ = hostWaits_ = 0;
+    for (auto& [address, block] : blocks_) { // what the process keeps, as factors of layers
+        block.writer = -1;
+        block.read.clear();
+    }
+}
+
+int StreamBooks::newStream(int device)
+{
+    const std::lock_guard lock(mutex_);
+    streams_.push_back({.device = device, .now = {}});
+    return static_cast<int>(streams_.size()) - 1;
+}
+
+// Everything that touched it before and may not be over.
+void StreamBooks::meet(const Block& block, const VectorClock& now, const std::string& what, bool writes)
+{
+    const auto check = [&](int stream, const Use& use, const char* did) {
+        if (!includes(now, stream, use.tick)) races_.insert(what + " while " + use.name + " on stream " + std::to_string(stream) + " " + did + " it");
+    };
+    if (block.writer >= 0) check(block.writer, block.written, "writes");
+    if (!writes) return;
+    for (const auto& [stream, use] : block.read) check(stream, use, "reads");
+}
+
+void StreamBooks::operate(int stream, const std::string& name, const std::vector<Access>& accesses, TimeNs cost)
+{
+    const std::lock_guard lock(mutex_);
+    Stream& on = streams_[static_cast<std::size_t>(stream)];
+    on.now.clock.resize(streams_.size());
+    mergeInto(on.now.clock, host_);
+    const std::uint64_t tick = ++on.now.clock[static_cast<std::size_t>(stream)];
+    on.now.time = std::max(on.now.time, timeOfThread()) + cost;
+    ++operations_;
+    for (const Access& access : accesses) {
+        const auto found = blocks_.find(access.block);
+        if (found == blocks_.end()) continue; // the host's
+        Block& block = found->second;
+        meet(block, on.now.clock, name + " on stream " + std::to_string(stream) + (access.writes ? " writes memory" : " reads memory"), access.writes);
+        if (access.writes) {
+            block.writer = stream;
+            block.written = {tick, name};
+            block.read.clear();
+        } else {
+            block.read[stream] = {tick, name};
+        }
+    }
+}
+
+Mark StreamBooks::record(int stream)
+{
+    const std::lock_guard lock(mutex_);
+    Mark& now = streams_[static_cast<std::size_t>(stream)].now;
+    now.clock.resize(streams_.size());
+    mergeInto(now.clock, host_);
+    now.time = std::max(now.time, timeOfThread());
+    return now;
+}
+
+void StreamBooks::block(int stream, const Mark& mark)
+{
+    const std::lock_guard lock(mutex_);
+    Mark& now = streams_[static_cast<std::size_t>(stream)].now;
+    mergeInto(now.clock, mark.clock);
+    now.time = std::max(now.time, mark.time);
+}
+
+void StreamBooks::waitOnHost(const Mark& mark)
+{
+    const std::lock_guard lock(mutex_);
+    mergeInto(host_, mark.clock);
+    timeOfThread() = std::max(timeOfThread(), mark.time);
+    ++hostWaits_;
+}
+
+// What is not waited for is not over yet: the latest that a GPU may be.
+bool StreamBooks::reached(const Mark& mark)
+{
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < mark.clock.size(); ++i)
+        if (!includes(host_, static_cast<int>(i), mark.clock[i])) return false;
+    return true;
+}
+
+void StreamBooks::take(int stream, const void* block, std::size_t bytes)
+{
+    const std::lock_guard lock(mutex_);
+    blocks_[block] = {.stream = stream, .bytes = bytes, .written = {}, .read = {}};
+}
+
+// The stream that took it may write to it from now on.
+void StreamBooks::letGo(const void* address)
+{
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(address);
+    if (found == blocks_.end()) return;
+    VectorClock now = streams_[static_cast<std::size_t>(found->second.stream)].now.clock;
+    mergeInto(now, host_);
+    meet(found->second, now, "memory of stream " + std::to_string(found->second.stream) + " is let go of", true);
+    blocks_.erase(found);
+}
+
+const void* StreamBooks::blockOf(const void* address)
+{
+    const std::lock_guard lock(mutex_);
+    auto after = blocks_.upper_bound(address);
+    if (after == blocks_.begin()) return nullptr;
+    --after;
+    const auto* begin = static_cast<const std::byte*>(after->first);
+    return static_cast<const std::byte*>(address) < begin + after->second.bytes ? after->first : nullptr;
+}
+
+TimeNs StreamBooks::hostTime() const { return timeOfThread(); }
+
+std::vector<std::string> StreamBooks::races() const
+{
+    const std::lock_guard lock(mutex_);
+    return {races_.begin(), races_.end()};
+}
+
+int StreamBooks::operations() const
+{
+    const std::lock_guard lock(mutex_);
+    return operations_;
+}
+
+int StreamBooks::hostWaits() const
+{
+    const std::lock_guard lock(mutex_);
+    return hostWaits_;
+}
+
+int StreamBooks::blocks() const
+{
+    const std::lock_guard lock(mutex_);
+    return static_cast<int>(blocks_.size());
+}
+
+} // namespace stagecraft::test

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Order and time of the streams of GPUs that are not there (fake_gpu.h). Any thread.
+#pragma once
+
+#include "traces/base/units.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace stagecraft::test {
+
+using traces::TimeNs;
+
+// How far each stream had come, by its number.
+using VectorClock = std::vector<std::uint64_t>;
+
+// A moment of a stream.
+struct Mark {
+    VectorClock clock;
+    TimeNs time = 0;
+};
+
+class StreamBooks {
+public:
+    void reset();
+    int newStream(int device); // its number
+
+    // The operation touches these blocks, one after the other.
+    struct Access {
+        const void* block = nullptr;
+        bool writes = false;
+    };
+    void operate(int stream, const std::string& name, const std::vector<Access>& blocks, TimeNs cost);
+    [[nodiscard]] Mark record(int stream);
+    void block(int stream, const Mark& mark);      // the stream waits for it
+    void waitOnHost(const Mark& mark);             // so does the calling thread
+    [[nodiscard]] bool reached(const Mark& mark);  // as the calling thread sees it
+    void take(int stream, const void* block, std::size_t bytes);
+    void letGo(const void* block);
+
+    // The block that has the address in it; null where none has.
+    [[nodiscard]] const void* blockOf(const void* address);
+    [[nodiscard]] TimeNs hostTime() const; // of the calling thread
+    [[nodiscard]] std::vector<std::string> races() const;
+    [[nodiscard]] int operations() const;
+    [[nodiscard]] int hostWaits() const;
+    [[nodiscard]] int blocks() const;
+
+private:
+    struct Stream {
+        int device = 0;
+        Mark now;
+    };
+    struct Use {
+        std::uint64_t tick = 0;
+        std::string name;
+    };
+    struct Block {
+        int stream = 0; // which took it
+        std::size_t bytes = 0;
+        int writer = -1;
+        Use written;
+        std::map<int, Use> read; // since then, by stream
+    };
+    void meet(const Block& block, const VectorClock& now, const std::string& what, bool writes);
+
+    mutable std::mutex mutex_; // guards all below
+    std::vector<Stream> streams_;
+    std::map<const void*, Block> blocks_;
+    VectorClock host_; // what some thread has seen to be done: all that is asked for later comes after it
+    std::set<std::string> races_;
+    int operations_ = 0;
+    int hostWaits_ = 0;
+};
+
+} // namespace stagecraft::test
