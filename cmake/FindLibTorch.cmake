@@ -23,6 +23,10 @@ find_path(LibTorch_INCLUDE_DIR NAMES torch/extension.h PATHS "${LIBTORCH_SITE_PA
 find_library(LibTorch_CPU_LIBRARY NAMES torch_cpu PATHS "${LIBTORCH_SITE_PACKAGES}/torch/lib" NO_DEFAULT_PATH)
 find_library(LibTorch_C10_LIBRARY NAMES c10 PATHS "${LIBTORCH_SITE_PACKAGES}/torch/lib" NO_DEFAULT_PATH)
 
+find_path(LibTorch_CUDA_INCLUDE_DIR NAMES cupti.h PATHS "${LIBTORCH_SITE_PACKAGES}/nvidia/cu13/include" NO_DEFAULT_PATH)
+find_path(LibTorch_NCCL_INCLUDE_DIR NAMES nccl.h PATHS "${LIBTORCH_SITE_PACKAGES}/nvidia/nccl/include" NO_DEFAULT_PATH)
+find_file(LibTorch_CUDART_LIBRARY NAMES libcudart.so.13 PATHS "${LIBTORCH_SITE_PACKAGES}/nvidia/cu13/lib" NO_DEFAULT_PATH)
+
 set(LibTorch_VERSION "")
 if(EXISTS "${LIBTORCH_SITE_PACKAGES}/torch/version.py")
   file(STRINGS "${LIBTORCH_SITE_PACKAGES}/torch/version.py" _libtorch_version REGEX "^__version__ *= *'")
@@ -31,7 +35,7 @@ endif()
 
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(LibTorch
-  REQUIRED_VARS LibTorch_CPU_LIBRARY LibTorch_C10_LIBRARY LibTorch_INCLUDE_DIR
+  REQUIRED_VARS LibTorch_CPU_LIBRARY LibTorch_C10_LIBRARY LibTorch_INCLUDE_DIR LibTorch_CUDA_INCLUDE_DIR
   VERSION_VAR LibTorch_VERSION
   REASON_FAILURE_MESSAGE "./run and ./test install it into .venv. Else give -DLIBTORCH_SITE_PACKAGES=..., or -DSTAGECRAFT_WITH_TORCH=OFF")
 
@@ -49,10 +53,7 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::torch_cpu)
     INTERFACE_LINK_OPTIONS "LINKER:--disable-new-dtags;LINKER:--unresolved-symbols=ignore-in-shared-libs")
 endif()
 
-find_path(LibTorch_CUDA_INCLUDE_DIR NAMES cupti.h PATHS "${LIBTORCH_SITE_PACKAGES}/nvidia/cu13/include" NO_DEFAULT_PATH)
-find_path(LibTorch_NCCL_INCLUDE_DIR NAMES nccl.h PATHS "${LIBTORCH_SITE_PACKAGES}/nvidia/nccl/include" NO_DEFAULT_PATH)
-find_file(LibTorch_CUDART_LIBRARY NAMES libcudart.so.13 PATHS "${LIBTORCH_SITE_PACKAGES}/nvidia/cu13/lib" NO_DEFAULT_PATH)
-if(LibTorch_FOUND AND LibTorch_CUDA_INCLUDE_DIR AND NOT TARGET LibTorch::cuda_headers)
+if(LibTorch_FOUND AND NOT TARGET LibTorch::cuda_headers)
   add_library(LibTorch::cuda_headers INTERFACE IMPORTED)
   set_target_properties(LibTorch::cuda_headers PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${LibTorch_CUDA_INCLUDE_DIR}")
   if(LibTorch_NCCL_INCLUDE_DIR)

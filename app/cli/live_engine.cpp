@@ -4,6 +4,7 @@
 #include "app/cli/findings.h"
 #include "app/cli/shared_library.h"
 #include "app/cli/sibling.h"
+#include "engine/probe/cupti/profiler_conflicts.h"
 #include "engine/runtime/capabilities.h"
 #include "engine/runtime/local_session.h"
 #include "engine/runtime/runnable.h"
@@ -14,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdlib>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -23,7 +25,21 @@
 
 namespace stagecraft::cli {
 
-Expected<std::unique_ptr<engine::Session>> makeSession() { return runtime::makeLocalSession(); }
+namespace {
+
+std::string environment(const char* name)
+{
+    const char* value = std::getenv(name);
+    return value != nullptr ? value : "";
+}
+
+} // namespace
+
+Expected<std::unique_ptr<engine::Session>> makeSession()
+{
+    return runtime::makeLocalSession({.profilers = runtime::profilerConflicts({.injection = environment("CUDA_INJECTION64_PATH"),
+                                                                               .kinetoDaemon = environment("KINETO_USE_DAEMON")})});
+}
 
 bool couldBegin(const engine::Plan& plan)
 {

@@ -41,7 +41,7 @@ constexpr std::string_view kPlan = "the plan";
 struct Options {
     std::string plan;
     Overrides overrides;
-    Overrides::Text mode, device, gpus, tf32, steps, check, data, targets, tokens;
+    Overrides::Text mode, device, gpus, tracing, tf32, steps, check, data, targets, tokens;
     Overrides::Text activations, handoff, handoffDepth, slowdown;
     Overrides::Text checkpoint, checkpointEvery, resume, clipNorm, lossScale;
     std::string trace;
@@ -107,6 +107,13 @@ Expected<engine::Plan> withRunOptions(engine::Plan plan, const Options& options)
         if (!device.ok()) return device.error();
         plan.run.device = device.value();
         if (plan.run.device == DeviceKind::Cpu) plan.run.gpus.clear();
+    }
+    if (options.tracing) {
+        using traces::TraceLevel;
+        const auto level = choose("--tracing", *options.tracing, std::array{TraceLevel::HostSpans, TraceLevel::Events, TraceLevel::Kernels, TraceLevel::Api},
+                                  +[](TraceLevel each) { return traces::traceLevelText(each); });
+        if (!level.ok()) return level.error();
+        plan.run.tracing = level.value();
     }
     if (options.tf32) {
         const auto tf32 = choose("--tf32", *options.tf32, std::array{false, true}, +[](bool on) { return std::string_view(on ? "on" : "off"); });
@@ -488,6 +495,7 @@ void addRun(CLI::App& program, Work& work)
     text("--mode", options->mode, "threads|emulated|processes", "A thread per rank, virtual ranks on virtual clocks, or a process per rank, under mpirun or torchrun");
     text("--device", options->device, "cpu|cuda", "Where tensors live and actions compute");
     text("--gpus", options->gpus, "N,N,...", "Device cuda: of each rank the number of its GPU, or cpu; otherwise they are spread evenly");
+    text("--tracing", options->tracing, "host|events|kernels|api", "Device cuda: how much of what the GPUs do is recorded; each costs more than the one before");
     text("--tf32", options->tf32, "on|off", "Device cuda: whether products may round float32 to 10 bits of mantissa, which is faster");
     text("--steps", options->steps, "N", "Training steps");
     text("--check", options->check, "off|first|all", "On which steps gradients are compared with the sequential model's");

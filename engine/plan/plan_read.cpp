@@ -157,6 +157,7 @@ Expected<void> readRun(const Json& json, RunSpec& run)
         run.gpus.push_back(onCpu ? kOnCpu : gpu.get<int>());
         return {};
     });
+    object.choice("tracing", run.tracing, choices(kTraceLevelWords));
     object.boolean("tf32", run.tf32);
     object.array("slowdown", [&](const Json& factor, const std::string& path) -> Expected<void> {
         if (!factor.is_number() || !(factor.get<double>() >= 1) || !(factor.get<double>() <= kMostSlowdown))

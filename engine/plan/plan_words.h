@@ -46,6 +46,11 @@ inline constexpr std::array<Word<Slicing>, 2> kSlicingWords{{{"equal", Slicing::
 inline constexpr std::array<Word<RunMode>, 3> kRunModeWords{
     {{"threads", RunMode::Threads}, {"emulated", RunMode::Emulated}, {"processes", RunMode::Processes}}};
 inline constexpr std::array<Word<DeviceKind>, 2> kDeviceWords{{{"cpu", DeviceKind::Cpu}, {"cuda", DeviceKind::Cuda}}};
+inline constexpr std::array<Word<traces::TraceLevel>, 4> kTraceLevelWords{
+    {{traceLevelText(traces::TraceLevel::HostSpans), traces::TraceLevel::HostSpans},
+     {traceLevelText(traces::TraceLevel::Events), traces::TraceLevel::Events},
+     {traceLevelText(traces::TraceLevel::Kernels), traces::TraceLevel::Kernels},
+     {traceLevelText(traces::TraceLevel::Api), traces::TraceLevel::Api}}};
 inline constexpr std::array<Word<CheckMode>, 3> kCheckWords{
     {{"off", CheckMode::Off}, {"first", CheckMode::First}, {"all", CheckMode::All}}};
 inline constexpr std::array<Word<OptimizerKind>, 4> kOptimizerWords{{{"sgd", OptimizerKind::Sgd},

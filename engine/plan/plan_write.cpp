@@ -80,6 +80,7 @@ OrderedJson runJson(const RunSpec& run)
     if (run.handoff != usual.handoff) json["handoff"] = wordOf(kHandoffWords, run.handoff);
     if (run.handoffDepth != usual.handoffDepth) json["handoff_depth"] = run.handoffDepth;
     for (const int gpu : run.gpus) json["gpus"].push_back(gpu == kOnCpu ? OrderedJson(kCpuWord) : OrderedJson(gpu));
+    if (run.tracing != usual.tracing) json["tracing"] = wordOf(kTraceLevelWords, run.tracing);
     if (run.tf32) json["tf32"] = true;
     if (!run.slowdown.empty()) json["slowdown"] = run.slowdown;
     if (run.activations != usual.activations) json["activations"] = wordOf(kActivationAccountWords, run.activations);

@@ -6,6 +6,8 @@
 //   run.rateOf(3) // the learning rate of the fourth step
 #pragma once
 
+#include "traces/base/trace_level.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -67,6 +69,7 @@ struct RunSpec {
     HandoffKind handoff = HandoffKind::Boxes;
     int handoffDepth = 0;  // tensors that may wait at a boundary before the sender has to; 0: as many as the schedule sends
     std::vector<int> gpus = {}; // device cuda: of each rank the number of its GPU, or kOnCpu; empty: spread evenly over those that there are
+    traces::TraceLevel tracing = traces::TraceLevel::Events; // device cuda: how much of what the GPUs do is recorded
     bool tf32 = false;          // GPUs may multiply with 10 bits of the 23 of a float32's mantissa (TensorFloat-32): faster, and coarser
     std::vector<double> slowdown = {}; // of each stage: its actions take this many times as long, for studies; empty: 1 each
     ActivationAccount activations = ActivationAccount::Allocator;

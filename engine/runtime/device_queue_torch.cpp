@@ -52,10 +52,12 @@ void DeviceQueue::settleFirst()
 {
     Asked& asked = asked_.front();
     RunEvent& event = asked.event;
-    event.begin = asked.times.begin->time();
-    event.end = asked.times.end->time();
-    if (asked.times.ready) event.value[RunEvent::kReady] = asked.times.ready->time();
-    if (event.value[RunEvent::kAvailable] >= 0) event.value[RunEvent::kAvailable] = event.end;
+    if (timed_) {
+        event.begin = asked.times.begin->time();
+        event.end = asked.times.end->time();
+        if (asked.times.ready) event.value[RunEvent::kReady] = asked.times.ready->time();
+        if (event.value[RunEvent::kAvailable] >= 0) event.value[RunEvent::kAvailable] = event.end;
+    }
     lastEnd_ = std::max(lastEnd_, event.end);
     ring_.push(event);
     asked_.pop_front();

@@ -13,6 +13,7 @@
 #include "engine/probe/event_ring.h"
 #include "engine/runtime/rank_device_torch.h"
 #include "engine/runtime/run_event.h"
+#include "traces/base/trace_level.h"
 
 #include <deque>
 #include <map>
@@ -44,7 +45,11 @@ class DeviceQueue {
 public:
     static constexpr std::size_t kAhead = 4; // actions
 
-    DeviceQueue(const RankDevice& device, EventRing<RunEvent>& ring) : device_(device), ring_(ring) {}
+    // Below level Events the times stay those at which the action was asked for.
+    DeviceQueue(const RankDevice& device, EventRing<RunEvent>& ring, traces::TraceLevel level)
+        : device_(device), ring_(ring), timed_(level >= traces::TraceLevel::Events)
+    {
+    }
     ~DeviceQueue(); // waits: what it holds may be in use
     DeviceQueue(const DeviceQueue&) = delete;
     DeviceQueue& operator=(const DeviceQueue&) = delete;
@@ -66,6 +71,7 @@ private:
 
     const RankDevice& device_;
     EventRing<RunEvent>& ring_;
+    bool timed_;
     std::deque<Asked> asked_;
     TimeNs lastEnd_ = 0;
 };

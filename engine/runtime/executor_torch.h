@@ -4,6 +4,7 @@
 // are in the control. With replicas there is an Execution for each, which share all but their stages. Private to the runtime.
 #pragma once
 
+#include "engine/probe/cupti/work_scope.h"
 #include "engine/runtime/replica_sums.h"
 #include "engine/runtime/step_keeper_torch.h"
 #include "engine/runtime/trouble.h"
@@ -24,6 +25,7 @@ struct Execution {
     const engine::CostTable& costs; // emulated: what hand-offs, sums and copies take
     Trouble& trouble;
     int firstStep = 0; // others may have been done before, by a run that this one goes on from
+    const WorkMarks* marks = nullptr; // where kernels are recorded
     const ReplicaSums* sums = nullptr; // among the replicas; none where there is one
     int replica = 0;
 

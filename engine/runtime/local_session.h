@@ -20,6 +20,8 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace stagecraft::runtime {
 
@@ -42,6 +44,7 @@ struct InjectedFault {
     int allocation = 1; // AllocationFailure: which one of the action
 };
 
+class CuptiSession; // engine/probe/cupti/cupti_session.h
 class DeviceSource; // engine/runtime/device_source.h
 class ProcessGroup; // engine/transport/process_group.h
 
@@ -51,6 +54,8 @@ struct LocalSessionOptions {
     std::optional<HostMemory> memory = {}; // none: hostMemory()
     std::size_t ringCapacity = 1 << 14; // events per rank that wait for the collector
     std::optional<InjectedFault> fault = {};
+    std::vector<std::string> profilers = {}; // what in the environment keeps kernels from being recorded (profiler_conflicts.h)
+    CuptiSession* cupti = nullptr; // not owned; none: that of the process, which is made where a plan asks for kernels
     const DeviceSource* devices = nullptr; // not owned; the GPUs; none: cudaDevices()
     ProcessGroup* group = nullptr; // not owned; the processes of mode processes, each of which has a session that is given the same plan
 };

@@ -43,7 +43,7 @@ public:
         : run_(run), links_(links), own_(rank), rank_(run.among(rank)),
           list_(rankWork(run.schedule, rank, endsOf(run.plan.model), clippingOf(run.plan.run), run.plan.machine.replicas)),
           ring_(run.recorder.ring(rank_)), device_(run.pipeline.device(rank)),
-          ledger_(run.pipeline.ledger(rank)), queue_(device_, ring_)
+          ledger_(run.pipeline.ledger(rank)), queue_(device_, ring_, run.plan.run.tracing)
     {
         const bool pairs = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return a.kind() == ActionKind::Overlap; });
         const bool copies = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return engine::isCopy(a.kind()); });
@@ -342,6 +342,7 @@ private:
     void performOnDevice(Task& task, Step step)
     {
         const RankDevice::Scope here = device_.enter();
+        const WorkScope mark(run_.marks, step, task.work, run_.replica);
         task.times = timesFrom(task, task.input.available);
         RankDevice::Fetched input = device_.fetch(std::move(task.input.payload));
         inUse_.hold(task.work, input.tensor);

@@ -155,16 +155,16 @@ void RecordBuilder::addWait(Rank rank, const RunEvent& event, std::vector<Record
     LaneId lane = ranks_[index(rank)].compute;
     switch (static_cast<WaitCause>(event.value[0])) {
     case WaitCause::Room: slice.action = Action{event.work, {}}; break;
-    case WaitCause::Hold: slice.text = textOf(fmt::format("stage {} held", event.work.stage.value), out); break;
+    case WaitCause::Hold: slice.text = addText(fmt::format("stage {} held", event.work.stage.value), out); break;
     case WaitCause::Flush:
-        slice.text = textOf("flush: waits for the other ranks", out);
+        slice.text = addText("flush: waits for the other ranks", out);
         lane = collectivesOf(rank, out);
         break;
     }
     addSlice(lane, slice, out);
 }
 
-TextId RecordBuilder::textOf(std::string text, std::vector<Record>& out)
+TextId RecordBuilder::addText(std::string text, std::vector<Record>& out)
 {
     auto known = std::find(texts_.begin(), texts_.end(), text);
     if (known == texts_.end()) {

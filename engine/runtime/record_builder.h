@@ -9,6 +9,7 @@
 // for that): an edge whose producer has not come yet holds back the later edges of its lane.
 #pragma once
 
+#include "engine/probe/cupti/device_lanes.h"
 #include "engine/runtime/boundary.h"
 #include "engine/runtime/run_event.h"
 #include "engine/schedule/schedule.h"
@@ -25,7 +26,7 @@
 
 namespace stagecraft::runtime {
 
-class RecordBuilder {
+class RecordBuilder final : public RecordNumbers {
 public:
     // `schedule` gives ranks and the place of each stage, and stays where it is.
     // `only`: the one rank whose events come, where the others are in processes of their own: what it takes from them is then a RECV,
@@ -36,6 +37,9 @@ public:
     void begin(std::vector<traces::Record>& out);
     // Events of one rank come in the order in which its thread made them.
     void add(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
+    // Of others who write into the same stream, on the same thread.
+    traces::LaneId addLane(traces::LaneInfo info, std::vector<traces::Record>& out) override;
+    traces::TextId addText(std::string text, std::vector<traces::Record>& out) override;
     // All events of the step are in. Edges that still miss their producer, because it was lost, are let go.
     void endStep(traces::Step step, std::vector<traces::Record>& out);
 
@@ -86,7 +90,6 @@ private:
     };
 
     void addAction(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
-    traces::TextId textOf(std::string text, std::vector<traces::Record>& out);
     void addWait(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
     void addCopy(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
     traces::SliceRef addToCopyLane(traces::Rank rank, std::size_t which, const traces::Slice& slice, std::vector<traces::Record>& out);
@@ -100,7 +103,6 @@ private:
     [[nodiscard]] std::string nameOf(std::size_t rank) const;
     [[nodiscard]] int replicaOf(traces::Rank rank) const { return rank.value / schedule_.ranks; }
     void meet(traces::Rank rank, const RunEvent& event);
-    traces::LaneId addLane(traces::LaneInfo info, std::vector<traces::Record>& out);
     traces::SliceRef addSlice(traces::LaneId lane, const traces::Slice& slice, std::vector<traces::Record>& out);
     [[nodiscard]] traces::LaneId collectivesOf(traces::Rank rank, std::vector<traces::Record>& out);
     [[nodiscard]] traces::LaneId laneOf(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);

@@ -32,6 +32,18 @@ void RunRecorder::post(Record record)
     posted_.push_back(std::move(record));
 }
 
+void RunRecorder::watchDevice(RankPlacement placement, const DeviceRecorderOptions& options)
+{
+    const std::lock_guard lock(mutex_);
+    device_.emplace(builder_, std::move(placement), options);
+}
+
+void RunRecorder::post(ActivityBatch batch)
+{
+    const std::lock_guard lock(mutex_);
+    batches_.push_back(std::move(batch));
+}
+
 void RunRecorder::finish()
 {
     if (!collector_.joinable()) return;
@@ -46,16 +58,18 @@ void RunRecorder::collect(const std::stop_token& stop)
         std::unique_lock lock(mutex_);
         wake_.wait_for(lock, stop, kPeriod, [] { return false; });
     }
-    collectOnce(); // whatever the inbox holds: nothing is left behind at the end
+    collectOnce(true); // whatever the inbox holds: nothing is left behind at the end
 }
 
-void RunRecorder::collectOnce()
+void RunRecorder::collectOnce(bool last)
 {
     // The posted ones first: events pushed before they were posted are then in the rings for certain.
     std::vector<Record> posted;
+    std::vector<ActivityBatch> batches;
     {
         const std::lock_guard lock(mutex_);
         posted.swap(posted_);
+        if (device_) batches.swap(batches_);
     }
     std::vector<Record> out;
     std::size_t next = 0;
@@ -75,9 +89,14 @@ void RunRecorder::collectOnce()
         lostReported_ = lost;
     }
     for (; next < posted.size(); ++next) {
-        if (const auto* step = std::get_if<StepRecord>(&posted[next])) builder_.endStep(step->step.step, out);
+        if (const auto* step = std::get_if<StepRecord>(&posted[next])) {
+            builder_.endStep(step->step.step, out);
+            if (device_) device_->beginStep(step->step.step);
+        }
         out.push_back(std::move(posted[next]));
     }
+    for (const ActivityBatch& batch : batches) device_->add(batch, out);
+    if (last && device_) device_->finish(out);
     for (const Record& record : out) {
         totals_.take(record);
         if (writer_ && !std::holds_alternative<SessionRecord>(record)) writer_->write(record);

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "engine/probe/event_ring.h"
+#include "engine/runtime/device_recorder.h"
 #include "engine/runtime/record_builder.h"
 #include "engine/runtime/record_inbox.h"
 #include "engine/runtime/run_totals.h"
@@ -43,6 +44,10 @@ public:
     // Starts the collector; the stream opens with `info` and the lanes.
     void start(const traces::TraceInfo& info);
     void post(traces::Record record);
+    // Activities of a GPU, in batches from any thread, one at a time; the last one comes before finish(). They wait until watchDevice()
+    // has said whose they are.
+    void watchDevice(RankPlacement placement, const DeviceRecorderOptions& options);
+    void post(ActivityBatch batch);
     EventRing<RunEvent>& ring(traces::Rank rank) { return *rings_[traces::index(rank)]; }
     // Of the collectives of a rank, which a thread beside it executes.
     EventRing<RunEvent>& collectiveRing(traces::Rank rank) { return *collectiveRings_[traces::index(rank)]; }
@@ -54,7 +59,7 @@ public:
 
 private:
     void collect(const std::stop_token& stop);
-    void collectOnce();
+    void collectOnce(bool last = false);
 
     RecordBuilder builder_;
     std::vector<std::unique_ptr<EventRing<RunEvent>>> rings_;
@@ -65,9 +70,11 @@ private:
     std::string journal_;           // collector's
     std::optional<traces::JournalWriter> writer_;
 
-    std::mutex mutex_; // guards posted_
+    std::mutex mutex_; // guards posted_ and batches_
     std::condition_variable_any wake_;
     std::vector<traces::Record> posted_;
+    std::vector<ActivityBatch> batches_; // of a GPU
+    std::optional<DeviceRecorder> device_; // the collector's once it is there
     std::jthread collector_; // last: joined before what it uses goes away
 };
 

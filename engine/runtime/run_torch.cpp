@@ -8,6 +8,7 @@
 #include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/checkpoint_torch.h"
 #include "engine/runtime/cuda_devices.h"
+#include "engine/runtime/device_tracing.h"
 #include "engine/runtime/executor_torch.h"
 #include "engine/runtime/gradient_buckets.h"
 #include "engine/runtime/replica_part.h"
@@ -274,6 +275,7 @@ void Run::trainSteps()
         if (!taken.ok()) throw std::runtime_error(taken.error().message);
         lock.emplace(std::move(taken).value());
     }
+    DeviceTracing tracing(r, options_, recorder_); // before the first tensor on a GPU
     std::optional<ReportedStages> others;
     if (processes_) others.emplace(*processes_);
     const std::optional<Rank> own = ownRank(r.plan, options_);
@@ -295,13 +297,14 @@ void Run::trainSteps()
     std::vector<Execution> executions;
     for (std::size_t j = 0; j < replicas.size(); ++j)
         executions.push_back({r.plan, r.schedule, *replicas[j], recorder_, control_, keeper, clock_,
-                              options_.cpuClock ? *options_.cpuClock : threadCpuClock(), r.costs, trouble_, r.firstStep(), sums ? &*sums : nullptr,
+                              options_.cpuClock ? *options_.cpuClock : threadCpuClock(), r.costs, trouble_, r.firstStep(), tracing.marks(), sums ? &*sums : nullptr,
                               static_cast<int>(j)});
     switch (r.plan.run.mode) {
     case RunMode::Threads: runOnThreads(executions); break;
     case RunMode::Emulated: runEmulated(executions); break;
     case RunMode::Processes: runAsProcess(executions.front(), *processes_, *others); break;
     }
+    tracing.end();
     if (keeper.completed() > 0) outputs_ = {outputShape(replicas)};
     if (text) text_->after = sampleText(replicas, r.plan, *text);
     stageActivations_ = replicas.front()->stageActivations();

@@ -114,6 +114,7 @@ TEST(PlanJson, KeepsEveryValue)
     plan.run.device = DeviceKind::Cuda;
     plan.run.gpus = {1, kOnCpu};
     plan.run.tf32 = true;
+    plan.run.tracing = traces::TraceLevel::Kernels;
     const std::string text = writePlan(plan);
     Expected<Plan> read = readPlan(text);
     ASSERT_TRUE(read.ok()) << read.error().message << "\n" << text;

@@ -3,6 +3,7 @@
 // Whole runs on GPUs that are not there (fake_gpu/fake_gpu.h): the same results as on the CPU, every access in an order that events give,
 // and times that are the device's.
 #include "tests/runtime/fake_gpu/fake_gpu.h"
+#include "tests/runtime/cupti/fake_session.h"
 #include "tests/runtime/little_plan.h"
 #include "tests/runtime/run_plan.h"
 
@@ -118,6 +119,65 @@ TEST(DeviceRun, HasTheTimelineThatTheDevicesGive)
         }
     }
     EXPECT_EQ(compared, 4 * (8 + 8 + 1));
+}
+
+// A library in CUPTI's place is told of each operation, as a driver would: on the thread that launches, with the device's times.
+TEST(DeviceRun, RecordsKernelsBeneathTheActionsThatLaunchedThem)
+{
+    FakeCupti& cupti = theFake();
+    cupti.reset();
+    const auto session = CuptiSession::create(fakeLibrary(), FakeGpus::get().clock(), {.flushEvery = 0, .lateBuffers = 0}).value();
+    Plan plan = small("1f1b", 2, 4);
+    plan.run.check = CheckMode::Off;
+    plan.run.tracing = traces::TraceLevel::Kernels;
+    const auto launch = [&](const char* name, int stream, traces::Interval when) {
+        cupti.launch({.name = name, .start = static_cast<std::uint64_t>(when.begin), .end = static_cast<std::uint64_t>(when.end),
+                      .stream = static_cast<std::uint32_t>(stream), .calledAt = static_cast<std::uint64_t>(when.begin)});
+    };
+    const Outcome outcome = runOn({.count = 2, .ofOperation = 1000, .onOperation = launch}, plan, {.clock = &FakeGpus::get().clock(), .cupti = session.get()});
+    ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
+    const auto actionOf = [&](Rank rank, traces::Interval kernel) {
+        const traces::Lane& lane = outcome.trace.lane(*outcome.trace.findLane(rank, traces::LaneKind::Compute));
+        for (std::size_t i = 0; i < lane.size(); ++i)
+            if (lane.begin(i) <= kernel.begin && kernel.end <= lane.end(i)) return traces::toText(lane.action(i));
+        return std::string("no action");
+    };
+    std::map<std::string, int> kernels; // by action, of both steps
+    for (const traces::Lane& lane : outcome.trace.lanes()) {
+        if (lane.info().kind != traces::LaneKind::Stream || lane.info().name.find("no action") != std::string::npos) continue;
+        for (std::size_t i = 0; i < lane.size(); ++i) {
+            if (lane.end(i) == lane.begin(i)) continue; // a copy, which takes nothing here
+            EXPECT_THAT(outcome.trace.text(lane.text(i)), HasSubstr("aten::"));
+            ++kernels[actionOf(lane.info().rank, {lane.begin(i), lane.end(i)})];
+        }
+    }
+    EXPECT_EQ(kernels.count("no action"), 0U);
+    EXPECT_EQ(kernels.size(), 2U * (4 + 4 + 1)); // every action has some
+    EXPECT_EQ(kernels["0F0"], kernels["0F3"]);
+    EXPECT_FALSE(session->recording());
+}
+
+// What keeps CUPTI from it is said, and the run goes on.
+TEST(DeviceRun, GoesOnWhereKernelsCannotBeRecorded)
+{
+    FakeCupti& cupti = theFake();
+    cupti.reset();
+    const auto session = CuptiSession::create(fakeLibrary(), FakeGpus::get().clock(), {.flushEvery = 0, .lateBuffers = 0}).value();
+    Plan plan = small("1f1b", 2, 4);
+    plan.run.tracing = traces::TraceLevel::Kernels;
+    const auto notes = [&](const LocalSessionOptions& options, const Plan& run) {
+        const Outcome outcome = runOn({.count = 1}, run, options);
+        EXPECT_EQ(outcome.last, SessionState::Finished);
+        std::string all;
+        for (const std::string& note : outcome.trace.notes()) all += note + "\n";
+        return all;
+    };
+    EXPECT_THAT(notes({.profilers = {"another tool has it"}, .cupti = session.get()}, plan), HasSubstr("kernels are not recorded: another tool has it"));
+    Plan emulated = plan;
+    emulated.run.mode = RunMode::Emulated;
+    EXPECT_THAT(notes({.cupti = session.get()}, emulated), HasSubstr("kernels are not recorded: mode emulated has virtual times"));
+    cupti.fail("cuptiActivityEnable", 999);
+    EXPECT_THAT(notes({.cupti = session.get()}, plan), HasSubstr("kernels are not recorded: "));
 }
 
 TEST(DeviceRun, SharesAGpuOrTakesOneForEachRankOrWhatThePlanSays)

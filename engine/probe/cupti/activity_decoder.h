@@ -10,12 +10,14 @@
 #include "engine/probe/cupti/cupti_library.h"
 #include "engine/probe/cupti/device_activity.h"
 #include "engine/probe/cupti/activity_names.h"
-#include "engine/probe/cupti/trace_level.h"
+#include "traces/base/trace_level.h"
 
 #include <span>
 #include <unordered_map>
 
 namespace stagecraft::runtime {
+
+using traces::TraceLevel;
 
 struct DecodeOptions {
     TraceLevel level = TraceLevel::Api; // kinds that only a higher one records are passed over

@@ -6,13 +6,15 @@
 //       if (each.from <= level) api.activityEnable(each.kind);
 #pragma once
 
-#include "engine/probe/cupti/trace_level.h"
+#include "traces/base/trace_level.h"
 
 #include <array>
 #include <cupti.h>
 #include <string_view>
 
 namespace stagecraft::runtime {
+
+using traces::TraceLevel;
 
 struct RecordedKind {
     CUpti_ActivityKind kind;

@@ -158,9 +158,12 @@ Tensor onHost(const Tensor& tensor)
     return at::from_blob(tensor.mutable_data_ptr(), tensor.sizes(), tensor.strides(), tensor.options().device(at::kCPU));
 }
 
-void operateOn(DeviceIndex device, const std::string& name, const std::vector<StreamBooks::Access>& accesses, TimeNs cost)
+// The name stays where it is.
+void operateOn(DeviceIndex device, const char* name, const std::vector<StreamBooks::Access>& accesses, TimeNs cost)
 {
-    books().operate(currentStreamOf(device), name, accesses, cost);
+    const int stream = currentStreamOf(device);
+    const traces::Interval when = books().operate(stream, name, accesses, cost);
+    if (setup.onOperation) setup.onOperation(name, stream, when);
 }
 
 struct Call {
@@ -236,7 +239,7 @@ void compute(const c10::OperatorHandle& operation, torch::jit::Stack* stack)
             value = c10::IValue(list);
         }
     }
-    operateOn(call.device->index(), schema.name(), call.accesses, setup.ofOperation);
+    operateOn(call.device->index(), schema.name().c_str(), call.accesses, setup.ofOperation);
 }
 
 Tensor emptyMemoryFormat(at::IntArrayRef sizes, std::optional<at::ScalarType> type, std::optional<at::Layout>, std::optional<Device> device, std::optional<bool>,

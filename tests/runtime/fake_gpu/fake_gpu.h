@@ -21,6 +21,7 @@
 #include "engine/probe/clock.h"
 #include "engine/runtime/device_source.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ public:
         traces::TimeNs ofOperation = 0;      // what each takes that computes something
         traces::TimeNs ofCopy = 0;           // from one device to another
         bool peerAccess = true;
+        // Called with each operation and copy, on the thread that asks for it.
+        std::function<void(const char* name, int stream, traces::Interval)> onOperation = {};
     };
     static FakeGpus& get(); // of this process: LibTorch can be given such a device once
     // Nothing of an earlier run may be alive.

@@ -18,7 +18,7 @@ std::atomic<int> runs{0};
 
 TimeNs& timeOfThread()
 {
-    if (hostClock.run != runs.load()) hostClock = {0, runs.load()};
+    if (hostClock.run != runs.load()) hostClock = {StreamBooks::kStart, runs.load()};
     return hostClock.time;
 }
 
@@ -68,14 +68,15 @@ void StreamBooks::meet(const Block& block, const VectorClock& now, const std::st
     for (const auto& [stream, use] : block.read) check(stream, use, "reads");
 }
 
-void StreamBooks::operate(int stream, const std::string& name, const std::vector<Access>& accesses, TimeNs cost)
+traces::Interval StreamBooks::operate(int stream, const std::string& name, const std::vector<Access>& accesses, TimeNs cost)
 {
     const std::lock_guard lock(mutex_);
     Stream& on = streams_[static_cast<std::size_t>(stream)];
     on.now.clock.resize(streams_.size());
     mergeInto(on.now.clock, host_);
     const std::uint64_t tick = ++on.now.clock[static_cast<std::size_t>(stream)];
-    on.now.time = std::max(on.now.time, timeOfThread()) + cost;
+    const TimeNs begin = std::max(on.now.time, timeOfThread());
+    on.now.time = begin + cost;
     ++operations_;
     for (const Access& access : accesses) {
         const auto found = blocks_.find(access.block);
@@ -90,6 +91,7 @@ void StreamBooks::operate(int stream, const std::string& name, const std::vector
             block.read[stream] = {tick, name};
         }
     }
+    return {begin, on.now.time};
 }
 
 Mark StreamBooks::record(int stream)

@@ -36,7 +36,7 @@ public:
         const void* block = nullptr;
         bool writes = false;
     };
-    void operate(int stream, const std::string& name, const std::vector<Access>& blocks, TimeNs cost);
+    traces::Interval operate(int stream, const std::string& name, const std::vector<Access>& blocks, TimeNs cost); // when
     [[nodiscard]] Mark record(int stream);
     void block(int stream, const Mark& mark);      // the stream waits for it
     void waitOnHost(const Mark& mark);             // so does the calling thread
@@ -46,6 +46,7 @@ public:
 
     // The block that has the address in it; null where none has.
     [[nodiscard]] const void* blockOf(const void* address);
+    static constexpr TimeNs kStart = 1'000'000'000; // of all clocks: 0 is no time to CUPTI
     [[nodiscard]] TimeNs hostTime() const; // of the calling thread
     [[nodiscard]] std::vector<std::string> races() const;
     [[nodiscard]] int operations() const;

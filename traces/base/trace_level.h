@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace stagecraft::runtime {
+namespace stagecraft::traces {
 
 enum class TraceLevel : std::uint8_t {
     HostSpans, // when the host gave an action to the device
@@ -28,4 +28,4 @@ constexpr std::string_view traceLevelText(TraceLevel level)
     return {};
 }
 
-} // namespace stagecraft::runtime
+} // namespace stagecraft::traces

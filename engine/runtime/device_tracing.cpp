@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/device_tracing.h"
+
+#include <fmt/format.h>
+
+namespace stagecraft::runtime {
+
+using engine::RunMode;
+using traces::NoteRecord;
+using traces::TraceLevel;
+
+namespace {
+
+// Kept until the process ends, as CUPTI cannot be put away.
+traces::Expected<CuptiSession*> ofProcess()
+{
+    static traces::Expected<std::unique_ptr<CuptiSession>>* const made = [] {
+        const auto library = CuptiLibrary::open();
+        using Made = traces::Expected<std::unique_ptr<CuptiSession>>;
+        return library.ok() ? new Made(CuptiSession::create(library.value(), monotonicClock())) : new Made(library.error());
+    }();
+    if (!made->ok()) return made->error();
+    return made->value().get();
+}
+
+RankPlacement placementOf(const RunnablePlan& runnable, std::uint32_t run)
+{
+    const engine::Schedule& schedule = runnable.schedule;
+    RankPlacement placement{
+        .run = run, .stageToRank = schedule.stageToRank, .upStageToRank = schedule.upStageToRank, .ranksPerReplica = schedule.ranks};
+    for (std::size_t r = runnable.gpus.size(); r-- > 0;) // of several ranks the first
+        if (runnable.gpus[r] != engine::kOnCpu) placement.deviceToRank[static_cast<std::uint32_t>(runnable.gpus[r])] = traces::Rank{r};
+    return placement;
+}
+
+} // namespace
+
+DeviceTracing::DeviceTracing(const RunnablePlan& runnable, const LocalSessionOptions& options, RunRecorder& recorder) : recorder_(recorder)
+{
+    const engine::RunSpec& run = runnable.plan.run;
+    if (run.device != engine::DeviceKind::Cuda || run.tracing < TraceLevel::Kernels) return;
+    const traces::Expected<void> begun = begin(runnable, options);
+    if (!begun.ok())
+        recorder_.post(NoteRecord{fmt::format("kernels are not recorded: {}. Times of actions are those of the GPU's events", begun.error().message)});
+}
+
+traces::Expected<void> DeviceTracing::begin(const RunnablePlan& runnable, const LocalSessionOptions& options)
+{
+    const engine::RunSpec& run = runnable.plan.run;
+    if (run.mode == RunMode::Emulated) return traces::Error{"mode emulated has virtual times, and kernels real ones; take mode threads"};
+    if (!options.profilers.empty()) return traces::Error{options.profilers.front()};
+    CuptiSession* session = options.cupti;
+    if (session == nullptr) {
+        const traces::Expected<CuptiSession*> own = ofProcess();
+        if (!own.ok()) return own.error();
+        session = own.value();
+    }
+    if (auto recording = session->record(run.tracing, [this](ActivityBatch batch) { recorder_.post(std::move(batch)); }); !recording.ok())
+        return recording.error();
+    recorder_.watchDevice(placementOf(runnable, session->run()), {.calls = session->recordsCalls(), .level = run.tracing});
+    session_ = session;
+    return {};
+}
+
+void DeviceTracing::end()
+{
+    if (session_ == nullptr) return;
+    session_->stop();
+    for (const std::string& note : session_->notes()) recorder_.post(NoteRecord{note});
+    session_ = nullptr;
+}
+
+} // namespace stagecraft::runtime
