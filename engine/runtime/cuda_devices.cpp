@@ -18,6 +18,7 @@ public:
     [[nodiscard]] const std::string& whyNone() const override { return why_; }
     [[nodiscard]] std::int8_t deviceType() const override { return 0; }
     [[nodiscard]] bool reaches(int, int) const override { return false; }
+    [[nodiscard]] double matmulPeak(int) const override { return 0; }
     void bookMemory(const DeviceBooks&) const override {}
 
 private:

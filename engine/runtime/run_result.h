@@ -23,7 +23,7 @@ struct RunFacts {
     std::vector<std::vector<std::int64_t>> outputs;
     engine::GradientCheck check = engine::GradientCheck::Off;
     double maxAbsDiff = 0;
-    double peakFlops = 0; // of one thread, per second; 0: not measured
+    double peakFlops = 0; // of one rank, per second; 0: not measured
     std::optional<engine::TextLearned> text = {};
     // Where the run counts what autograd saves: by stage, and the most of each rank.
     std::vector<engine::StageActivations> stageActivations = {};

@@ -22,9 +22,11 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/core/AutogradState.h>
+#include <c10/core/CachingDeviceAllocator.h>
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <stdexcept>
 
 namespace stagecraft::runtime {
@@ -50,6 +52,27 @@ bool hasCollectives(const RunnablePlan& runnable)
 int threadsOf(const RunnablePlan& runnable)
 {
     return runnable.plan.machine.replicas * runnable.schedule.ranks * (hasCollectives(runnable) ? 2 : 1);
+}
+
+// Of a rank: of the ranks that share a GPU each has a part of it, but for mode emulated, where each action has it alone.
+double peakOf(const RunnablePlan& runnable, const DeviceSource* source)
+{
+    double all = 0;
+    std::set<int> measured;
+    for (const int gpu : runnable.gpus) {
+        if (gpu == kOnCpu) all += matmulPeak();
+        else if (runnable.plan.run.mode == RunMode::Emulated || measured.insert(gpu).second) all += (source != nullptr ? *source : cudaDevices()).matmulPeak(gpu);
+    }
+    return all / static_cast<double>(runnable.gpus.size());
+}
+
+void giveBackGpuMemory(const DeviceSource* source)
+{
+    try {
+        const auto type = static_cast<c10::DeviceType>((source != nullptr ? *source : cudaDevices()).deviceType());
+        c10::getDeviceAllocator(type)->emptyCache();
+    } catch (...) { // a device that has failed gives nothing back
+    }
 }
 
 struct Whereabouts {
@@ -192,6 +215,7 @@ void Run::execute()
     }
     if (processes_) processes_->close();
     BlockCache::trim(); // an idle session holds no memory
+    if (runnable_.plan.run.device == DeviceKind::Cuda) giveBackGpuMemory(options_.devices);
     {
         const std::lock_guard lock(stateMutex_);
         over_ = true;
@@ -265,8 +289,8 @@ void Run::trainSteps()
     // autograd's own threads are for the devices that there were at the first backward of the process
     c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
     at::set_num_threads(1);
-    if (!processes_ || processes_->rank() == 0) peakFlops_ = matmulPeak(); // only who tells the result
     const RunnablePlan& r = runnable_;
+    const std::vector<c10::Device> devices = devicesOf(r, options_.devices);
     const Preparation preparation(control_, [this](const PreparationPiece& piece) { say(preparationProgress(piece)); });
     const BatchSource batches(r.plan, r.data);
     std::optional<engine::CheckpointLock> lock;
@@ -276,10 +300,11 @@ void Run::trainSteps()
         lock.emplace(std::move(taken).value());
     }
     DeviceTracing tracing(r, options_, recorder_); // before the first tensor on a GPU
+    if (!processes_ || processes_->rank() == 0) peakFlops_ = peakOf(r, options_.devices); // only who tells the result
     std::optional<ReportedStages> others;
     if (processes_) others.emplace(*processes_);
     const std::optional<Rank> own = ownRank(r.plan, options_);
-    const Replicas replicas = buildReplicas(r, batches, clock_, options_.fault, {own, others ? &*others : nullptr, devicesOf(r, options_.devices)}, preparation);
+    const Replicas replicas = buildReplicas(r, batches, clock_, options_.fault, {own, others ? &*others : nullptr, devices}, preparation);
     if (r.resume) {
         phase_ = "going on from the checkpoint";
         for (const auto& pipeline : replicas) restore(*r.resume, r.partition, *pipeline);

@@ -287,6 +287,18 @@ TEST(DeviceRun, TellsAFaultOfAnActionAndHoldsNothing)
     EXPECT_EQ(FakeGpus::get().blocks(), before);
 }
 
+TEST(DeviceRun, TellsUtilisationByWhatTheRanksShare)
+{
+    const auto peak = [](int gpus, RunMode mode) {
+        const Outcome outcome = runOn({.count = gpus, .ofOperation = 1000}, small("1f1b", 4, 4, mode));
+        return outcome.result ? outcome.result->throughput.peakFlopsPerSecond : 0;
+    };
+    EXPECT_EQ(peak(4, RunMode::Threads), FakeGpus::kPeak);
+    EXPECT_EQ(peak(2, RunMode::Threads), FakeGpus::kPeak / 2);
+    EXPECT_EQ(peak(1, RunMode::Threads), FakeGpus::kPeak / 4);
+    EXPECT_EQ(peak(1, RunMode::Emulated), FakeGpus::kPeak); // each action has it alone
+}
+
 // Its actions take so many times as long, by the device's time.
 TEST(DeviceRun, SlowsAStageDownByWhatItsDeviceTakes)
 {

@@ -5,8 +5,15 @@
 #include "engine/runtime/cuda_devices.h"
 
 #include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
 
 #include <cuda_runtime_api.h>
 
@@ -50,6 +57,34 @@ public:
     {
         int can = 0;
         return from == to || (cudaDeviceCanAccessPeer(&can, to, from) == cudaSuccess && can != 0);
+    }
+
+    [[nodiscard]] double matmulPeak(int gpu) const override
+    {
+        constexpr std::int64_t kSide = 4096; // 137 GFLOP a product: enough to fill any GPU, and some milliseconds
+        constexpr int kProducts = 6;         // the first ones choose a kernel and meet a clock that is low
+        const at::NoGradGuard noGrad;
+        const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(gpu));
+        const cudaStream_t stream = c10::cuda::getCurrentCUDAStream().stream();
+        const at::Tensor a = at::ones({kSide, kSide}, at::TensorOptions(at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(gpu))));
+        at::Tensor product = at::empty_like(a);
+        cudaEvent_t begin{};
+        cudaEvent_t end{};
+        C10_CUDA_CHECK(cudaEventCreate(&begin));
+        C10_CUDA_CHECK(cudaEventCreate(&end));
+        float best = 0; // ms
+        for (int i = 0; i < kProducts; ++i) {
+            C10_CUDA_CHECK(cudaEventRecord(begin, stream));
+            at::mm_out(product, a, a);
+            C10_CUDA_CHECK(cudaEventRecord(end, stream));
+            C10_CUDA_CHECK(cudaEventSynchronize(end));
+            float taken = 0;
+            C10_CUDA_CHECK(cudaEventElapsedTime(&taken, begin, end));
+            if (i == 0 || taken < best) best = taken;
+        }
+        C10_CUDA_CHECK(cudaEventDestroy(begin));
+        C10_CUDA_CHECK(cudaEventDestroy(end));
+        return best > 0 ? 2.0 * kSide * kSide * kSide * 1e3 / static_cast<double>(best) : 0;
     }
 
     // There is no way to detach a tracker; the first one stays.

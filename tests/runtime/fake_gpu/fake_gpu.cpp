@@ -330,6 +330,7 @@ public:
     [[nodiscard]] const std::string& whyNone() const override { return none_; }
     [[nodiscard]] std::int8_t deviceType() const override { return static_cast<std::int8_t>(kType); }
     [[nodiscard]] bool reaches(int, int) const override { return setup.peerAccess; }
+    [[nodiscard]] double matmulPeak(int) const override { return FakeGpus::kPeak; }
     void bookMemory(const runtime::DeviceBooks&) const override {} // always does
 
     std::vector<runtime::GpuInfo> gpus_;

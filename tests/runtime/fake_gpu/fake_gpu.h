@@ -29,6 +29,8 @@ namespace stagecraft::test {
 
 class FakeGpus {
 public:
+    static constexpr double kPeak = 8e9; // FLOP per second that each says it has
+
     struct Setup {
         int count = 1;
         traces::Bytes memory = traces::Bytes{1} << 40; // that each says it has
