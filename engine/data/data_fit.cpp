@@ -110,6 +110,4 @@ Expected<void> checkFit(const DataSpec& from, const Dataset& data, const ModelSp
     return checkSamples(*data.samples(), from, model);
 }
 
-Expected<void> checkFit(const Dataset& data, const ModelSpec& model) { return checkFit({}, data, model); }
-
 } // namespace stagecraft::engine

@@ -4,7 +4,7 @@
 // alone, so that a run that is resumed goes on where it was, and every way of running takes the same rows. Immutable; any thread.
 //
 //   const Dataset data = openDataset({.source = DataSource::Text}).value();
-//   if (auto fits = checkFit(data, model); !fits.ok()) return fits.error();
+//   if (auto fits = checkFit(plan.data, data, plan.model); !fits.ok()) return fits.error();   // data_fit.h
 //   for (const std::int64_t row : data.rowsOf({.seed = 1, .step = 7, .rows = 32})) data.writeInputs(row, model, ...);
 //
 //   text      a row is a piece of it, which may begin anywhere; its targets are the tokens behind each
@@ -60,9 +60,6 @@ private:
 
 // Reads the files. Precondition: the source is not Synthetic. Errors name file, byte and remedy.
 Expected<Dataset> openDataset(const DataSpec& spec);
-
-// Can the model take the data? Errors name the number that does not fit.
-Expected<void> checkFit(const Dataset& data, const ModelSpec& model);
 
 // Does the plan's data go with its model at all, as far as can be said without reading a file?
 Expected<void> checkData(const DataSpec& spec, const ModelSpec& model);

@@ -43,11 +43,21 @@ Pipeline::Pipeline(const Spec& spec, const Preparation& preparation)
             const RankDevice::Scope here = device.enter();
             const StageModule::Spec part{spec.plan, firstLayer_[s], spec.partition[s], dutiesOf(schedule_, place), lengths_, spec.replica,
                                          replica_ * schedule_.microbatches + firstMicrobatch(flow), device.device()};
-            stages_.push_back(!holds(place) ? nullptr : std::make_unique<StageModule>(part, &ledgerOf(place), preparation));
+            stages_.push_back(!holds(place) ? nullptr : build(part, place, preparation));
         }
     }
     for (const RankDevice& device : devices_) device.drain();
     preparation.goOn();
+}
+
+std::unique_ptr<StageModule> Pipeline::build(const StageModule::Spec& part, const Place& place, const Preparation& preparation)
+{
+    try {
+        return std::make_unique<StageModule>(part, &ledgerOf(place), preparation);
+    } catch (const c10::OutOfMemoryError& error) {
+        TORCH_CHECK_WITH(OutOfMemoryError, false, "stage ", place.stage.value, " on rank ", schedule_.rankOf(place.flow, place.stage).value, ": ",
+                         error.what_without_backtrace());
+    }
 }
 
 // The micro-batches that go up are the last ones of the batch. What is made of it for all is nobody's, and a rank has copies of its part:

@@ -109,6 +109,7 @@ private:
     [[nodiscard]] int firstMicrobatch(traces::Flow flow) const { return flow == traces::Flow::Up ? schedule_.units(traces::Flow::Down) / schedule_.slices : 0; }
     [[nodiscard]] std::size_t stageCount() const { return schedule_.stageToRank.size(); }
     [[nodiscard]] SavedTensors& savedOf(const traces::Work& work) { return stage({work.flow, work.stage}).saved(work.microbatch.value); }
+    [[nodiscard]] std::unique_ptr<StageModule> build(const StageModule::Spec& part, const Place& place, const Preparation& preparation);
     void expectFinite(double loss, traces::Step step) const;
     [[nodiscard]] MemoryLedger& ledgerOf(const Place& place) { return ledger(schedule_.rankOf(place.flow, place.stage)); }
 

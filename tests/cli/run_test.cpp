@@ -278,7 +278,7 @@ TEST(Run, TellsWhatARankHoldsWhereItsMemoryIsTooSmall)
 {
     const Output output = stagecraft({"run", "hello", "--memory", "1"});
     EXPECT_EQ(output.exitCode, 1);
-    EXPECT_THAT(output.err, HasSubstr("the rank has 1 B of memory and holds nothing yet; 8 MiB more do not fit"));
+    EXPECT_THAT(output.err, HasSubstr("stage 0 on rank 0: the rank has 1 B of memory and holds nothing yet; 8 MiB more do not fit"));
     EXPECT_EQ(stagecraft({"run", "hello", "--memory", "0", "--steps", "1"}).exitCode, 0) << "0 is no limit";
 }
 

@@ -118,9 +118,9 @@ TEST(TextData, GivesPiecesWithTheirNextTokensBySeedAndStepAlone)
 TEST(TextData, HasToFitTheModel)
 {
     const Dataset data(textTokens("hello, world", TokenUnit::Character).value()); // 9 different ones
-    EXPECT_TRUE(checkFit(data, gpt(9, 11)).ok());
-    EXPECT_THAT(checkFit(data, gpt(8, 4)).error().message, HasSubstr("the text has 9 different tokens, and the model an embedding for 8; set vocabulary to 9"));
-    EXPECT_THAT(checkFit(data, gpt(9, 12)).error().message, HasSubstr("the text has 12 tokens, and a sequence takes 12 and the one behind"));
+    EXPECT_TRUE(checkFit({}, data, gpt(9, 11)).ok());
+    EXPECT_THAT(checkFit({}, data, gpt(8, 4)).error().message, HasSubstr("the text has 9 different tokens, and the model an embedding for 8; set vocabulary to 9"));
+    EXPECT_THAT(checkFit({}, data, gpt(9, 12)).error().message, HasSubstr("the text has 12 tokens, and a sequence takes 12 and the one behind"));
     const DataSpec from{.source = DataSource::Text, .path = "my.txt", .targets = {}};
     EXPECT_THAT(checkFit(from, data, gpt(2, 4)).error().message, testing::StartsWith("data: my.txt: the text has 9 different tokens"));
 }
