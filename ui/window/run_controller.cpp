@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/window/run_controller.h"
 
+#include "engine/plan/gpu_runs.h"
 #include "engine/plan/partition_rules.h"
 #include "engine/plan/plan_json.h"
 #include "traces/store/record.h"
@@ -139,8 +140,9 @@ QString RunController::label() const
 QString whyNotRunnable(const engine::Plan& plan)
 {
     if (plan.model.empty()) return RunController::tr("This plan has no model to run; choose one under Model.");
-    const Expected<void> sound = checkPlan(plan);
-    return sound.ok() ? QString() : toQt(sound.error().message);
+    if (const Expected<void> sound = checkPlan(plan); !sound.ok()) return toQt(sound.error().message);
+    const Expected<void> able = engine::checkGpuRun(plan);
+    return able.ok() ? QString() : toQt(able.error().message);
 }
 
 namespace {
