@@ -18,15 +18,25 @@ namespace stagecraft::cli {
 
 namespace {
 
+Json textOrNull(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+Json gpusJson(const std::vector<FoundGpu>& gpus)
+{
+    Json list = Json::array();
+    for (const FoundGpu& gpu : gpus)
+        list.push_back({{"name", gpu.name}, {"memory_bytes", gpu.memory}, {"compute_capability", textOrNull(gpu.computeCapability)}});
+    return list;
+}
+
 Json findingsJson(const std::vector<Finding>& findings)
 {
-    const auto textOrNull = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
     Json json = Json::object();
     for (const Finding& finding : findings) {
         json[finding.key] = {{"found", finding.found},
                              {"version", finding.found ? textOrNull(finding.detail) : Json()},
                              {"reason", finding.found ? Json() : textOrNull(finding.detail)},
                              {"disables", textOrNull(finding.disables)}};
+        if (finding.key == kGpusKey) json[finding.key]["list"] = gpusJson(finding.gpus);
     }
     return json;
 }

@@ -5,6 +5,8 @@
 #include "app/cli/findings.h"
 #include "app/cli/live_engine.h"
 #include "app/cli/shared_library.h"
+#include "app/cli/sibling.h"
+#include "engine/runtime/cuda_devices.h"
 #include "traces/base/units.h"
 
 #include <fmt/format.h>
@@ -17,7 +19,10 @@ namespace stagecraft::cli {
 
 namespace {
 
-constexpr const char* kNoGpuRuns = "runs on GPUs (not in this version yet: runs use the CPU)";
+constexpr const char* kNoGpuRuns = "runs on GPUs (device cuda); the device cpu is not affected";
+// Of the driver's cuDeviceGetAttribute.
+constexpr int kComputeCapabilityMajor = 75;
+constexpr int kComputeCapabilityMinor = 76;
 
 // The libraries of the NVIDIA wheels lie beside LibTorch: <site-packages>/nvidia/<folder>/lib.
 std::string besideLibTorch(std::string_view folder, const std::string& library)
@@ -71,7 +76,7 @@ Finding findCuda()
 Finding findCupti()
 {
     Finding finding{.key = "cupti", .title = "CUPTI"};
-    constexpr const char* kDisables = "times of GPU kernels in traces (not in this version yet)";
+    constexpr const char* kDisables = "the recording of GPU kernels (tracing kernels and api)";
     const SharedLibrary library(besideLibTorch("cu13", "libcupti.so.13"));
     if (!library.opened()) return missing(std::move(finding), library.reason(), kDisables);
     std::uint32_t version = 0;
@@ -87,7 +92,7 @@ Finding findCupti()
 Finding findNccl()
 {
     Finding finding{.key = "nccl", .title = "NCCL"};
-    constexpr const char* kDisables = "transfers between GPUs (not in this version yet)";
+    constexpr const char* kDisables = "transfers between GPUs by NCCL, which no run uses yet";
     const SharedLibrary library(besideLibTorch("nccl", "libnccl.so.2"));
     if (!library.opened()) return missing(std::move(finding), library.reason() + " (./run --cuda fetches it)", kDisables);
     int version = 0;
@@ -100,31 +105,56 @@ Finding findNccl()
     return finding;
 }
 
+namespace {
+
+// The driver numbers its devices from 0, as CUDA does. What it does not tell stays empty.
+FoundGpu examineGpu(const SharedLibrary& driver, int device)
+{
+    FoundGpu gpu;
+    std::array<char, 128> name{};
+    const auto getName = driver.function<int(char*, int, int)>("cuDeviceGetName");
+    if (getName != nullptr && getName(name.data(), static_cast<int>(name.size()) - 1, device) == 0) gpu.name = name.data();
+    std::size_t memory = 0;
+    const auto getMemory = driver.function<int(std::size_t*, int)>("cuDeviceTotalMem_v2");
+    if (getMemory != nullptr && getMemory(&memory, device) == 0) gpu.memory = static_cast<traces::Bytes>(memory);
+    int major = 0;
+    int minor = 0;
+    const auto getAttribute = driver.function<int(int*, int, int)>("cuDeviceGetAttribute");
+    if (getAttribute != nullptr && getAttribute(&major, kComputeCapabilityMajor, device) == 0 &&
+        getAttribute(&minor, kComputeCapabilityMinor, device) == 0)
+        gpu.computeCapability = fmt::format("{}.{}", major, minor);
+    return gpu;
+}
+
+// The module holds what of LibTorch is for GPUs. It is not opened here: that loads gigabytes.
+std::string noCudaModule()
+{
+    const std::filesystem::path module = programFolder() / runtime::kCudaModule;
+    std::error_code ignored;
+    if (std::filesystem::exists(module, ignored)) return {};
+    return fmt::format("{}: {} is not there (./run --cuda builds it)", kNoGpuRuns, module.string());
+}
+
+} // namespace
+
 Finding findGpus()
 {
-    Finding finding{.key = "gpus", .title = "GPUs"};
+    Finding finding{.key = kGpusKey, .title = "GPUs"};
     const SharedLibrary driver("libcuda.so.1");
     const auto init = driver.function<int(unsigned)>("cuInit");
     const auto getCount = driver.function<int(int*)>("cuDeviceGetCount");
-    const auto getName = driver.function<int(char*, int, int)>("cuDeviceGetName");
-    const auto getMemory = driver.function<int(std::size_t*, int)>("cuDeviceTotalMem_v2");
-    if (init == nullptr || getCount == nullptr || getName == nullptr || getMemory == nullptr) {
-        return missing(std::move(finding), "no NVIDIA driver", kNoGpuRuns);
-    }
+    if (init == nullptr || getCount == nullptr) return missing(std::move(finding), "no NVIDIA driver", kNoGpuRuns);
     int count = 0;
     if (init(0) != 0 || getCount(&count) != 0 || count == 0)
         return missing(std::move(finding), "the driver finds none", kNoGpuRuns);
 
     finding.found = true;
     finding.detail = fmt::format("{}", count);
-    for (int device = 0; device < count; ++device) { // devices are numbered by the driver from 0
-        std::array<char, 128> name{};
-        std::size_t memory = 0;
-        if (getName(name.data(), static_cast<int>(name.size()) - 1, device) != 0 || getMemory(&memory, device) != 0)
-            continue;
-        finding.detail += fmt::format("{} {} ({})", device == 0 ? ":" : ",", name.data(),
-                                      traces::formatSize(static_cast<traces::Bytes>(memory)));
+    for (int device = 0; device < count; ++device) {
+        const FoundGpu& gpu = finding.gpus.emplace_back(examineGpu(driver, device));
+        finding.detail += fmt::format("{} {} ({})", device == 0 ? ":" : ",", gpu.name, traces::formatSize(gpu.memory));
     }
+    finding.disables = noCudaModule();
     return finding;
 }
 

@@ -57,6 +57,11 @@ TEST(JsonKeys, OfSimulationsAndTracesAreDocumented)
     expectDocumented("validate", Json::parse(stagecraft({"validate", folder.file("stuck.csv"), "--json"}).out));
 }
 
+TEST(JsonKeys, OfTheDoctorAreDocumented)
+{
+    expectDocumented("doctor", jsonOf({"doctor", "--json"}));
+}
+
 #if STAGECRAFT_TEST_WITH_TORCH
 
 constexpr const char* kTinyText = R"({"stagecraft_plan": 1, "name": "tiny", "data": {"source": "text"},

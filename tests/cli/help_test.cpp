@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the command line tells about itself and about the machine: help, list, doctor, bench.
+// What the command line tells about itself: help, list, bench.
 #include "tests/cli/expectations.h"
 #include "tests/traces/sample_trace.h"
 #include "tests/traces/temporary_folder.h"
@@ -101,42 +101,6 @@ TEST(List, NamesNothingThatSimulateRefuses)
     for (const Json& family : jsonOf({"list", "schedules", "--json"})) {
         const std::string chunks = std::to_string(family["min_chunks"].get<int>());
         EXPECT_EQ(stagecraft({"simulate", "--schedule", family["name"], "--chunks", chunks}).exitCode, 0) << family;
-    }
-}
-
-TEST(Doctor, TellsWhatIsThereOrWhyNot)
-{
-    const Json json = jsonOf({"doctor", "--json"});
-    EXPECT_THAT(keysOf(json), ElementsAre("cpu", "cores", "memory", "libtorch", "cuda", "cupti", "nccl", "gpus", "mpi", "qt",
-                                          "desktop", "fonts"));
-    for (const auto& [name, finding] : json.items()) {
-        EXPECT_THAT(keysOf(finding), ElementsAre("found", "version", "reason", "disables")) << name;
-        EXPECT_EQ(finding["found"].get<bool>(), finding["reason"].is_null()) << name;
-        EXPECT_EQ(finding["found"].get<bool>(), !finding["version"].is_null()) << name;
-        if (!finding["found"].get<bool>()) {
-            EXPECT_FALSE(finding["disables"].is_null()) << name;
-        }
-    }
-    EXPECT_EQ(json["cores"]["found"], true);
-    EXPECT_EQ(json["libtorch"]["found"].get<bool>(), STAGECRAFT_TEST_WITH_TORCH == 1);
-
-    const Output people = stagecraft({"doctor"});
-    EXPECT_EQ(people.exitCode, 0);
-    for (const char* title : {"CPU", "cores", "memory", "LibTorch", "CUDA", "CUPTI", "NCCL", "GPUs", "MPI", "Qt", "fonts"}) {
-        EXPECT_THAT(people.out, HasSubstr(title));
-    }
-}
-
-TEST(Doctor, SaysOnceWhatSeveralThingsLimit)
-{
-    const Json json = jsonOf({"doctor", "--json"});
-    const std::string people = stagecraft({"doctor"}).out;
-    for (const auto& [name, finding] : json.items()) {
-        if (finding["disables"].is_null()) continue;
-        const std::string limit = ": " + finding["disables"].get<std::string>() + "\n";
-        const std::size_t first = people.find(limit);
-        EXPECT_NE(first, std::string::npos) << name;
-        EXPECT_EQ(people.find(limit, first + 1), std::string::npos) << name;
     }
 }
 
