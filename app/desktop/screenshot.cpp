@@ -3,6 +3,7 @@
 
 #include "traces/base/text.h"
 #include "traces/format/output_file.h"
+#include "ui/bridge/engine_inquiry.h"
 #include "ui/bridge/text.h"
 #include "ui/explore/explore_windows.h"
 #include "ui/window/main_window.h"
@@ -32,6 +33,7 @@ Screenshot::Screenshot(ui::MainWindow& window, QWidget* beside, const WindowComm
     connect(&bench.run(), &ui::RunController::stateChanged, this, &Screenshot::check, Qt::QueuedConnection);
     connect(&bench.scene(), &ui::TimelineScene::analysed, this, &Screenshot::check, Qt::QueuedConnection);
     connect(&window.statistics(), &ui::StatisticsPanel::settled, this, &Screenshot::check, Qt::QueuedConnection);
+    connect(&window.engineInquiry(), &ui::EngineInquiry::told, this, &Screenshot::check, Qt::QueuedConnection);
     connect(&bench.run(), &ui::RunController::failed, this, [this](const QString& text) { failure_ = text; });
     QMetaObject::invokeMethod(this, &Screenshot::check, Qt::QueuedConnection);
 }
@@ -55,6 +57,8 @@ void Screenshot::check()
     if (done_) return;
     const ui::Workbench& bench = window_.workbench();
     if (bench.simulation().busy() || (beside_ && !settled_)) return;
+    // A plan for GPUs is shown with what the engine says of them.
+    if (bench.document().plan().run.device == engine::DeviceKind::Cuda && window_.engineInquiry().asking()) return;
     if (command_.statistics && !bench.scene().growing() && window_.statistics().busy()) return;
     if (!command_.run) {
         take();

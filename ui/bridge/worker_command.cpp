@@ -15,15 +15,23 @@ QString WorkerCommand::text() const
     return words.join(' ');
 }
 
-WorkerCommand workerCommand(const QString& prefix, const QString& programFolder)
+namespace {
+
+WorkerCommand commandTo(const QStringList& verb, const QString& prefix, const QString& programFolder)
 {
     QStringList words = QProcess::splitCommand(prefix);
     if (words.isEmpty()) words << QDir(programFolder).filePath("stagecraft-cli");
-    words << "worker";
+    words += verb;
     WorkerCommand command;
     command.program = words.takeFirst();
     command.arguments = words;
     return command;
 }
+
+} // namespace
+
+WorkerCommand workerCommand(const QString& prefix, const QString& programFolder) { return commandTo({"worker"}, prefix, programFolder); }
+
+WorkerCommand doctorCommand(const QString& prefix, const QString& programFolder) { return commandTo({"doctor", "--json"}, prefix, programFolder); }
 
 } // namespace stagecraft::ui

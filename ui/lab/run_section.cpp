@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/lab/run_section.h"
 
+#include "engine/plan/gpu_list.h"
+#include "engine/plan/gpu_runs.h"
+#include "ui/bridge/plain_tip.h"
+#include "ui/bridge/text.h"
 #include "ui/lab/form.h"
 #include "ui/lab/quantities.h"
 #include "ui/lab/trouble_box.h"
@@ -8,18 +12,47 @@
 #include <QFormLayout>
 #include <QVBoxLayout>
 
+#include <algorithm>
+
 namespace stagecraft::ui {
 
 using engine::CheckMode;
+using engine::DeviceKind;
 using engine::Plan;
 using engine::RunMode;
+using traces::TraceLevel;
+
+namespace {
+
+QString deviceTip() { return RunSection::tr("Where tensors live and actions compute."); }
+
+// Why a run of the plan would not begin, as far as that is about GPUs.
+QString troubleWithGpus(const Plan& plan, const EngineMachine& machine)
+{
+    if (plan.run.device != DeviceKind::Cuda) return {};
+    if (!machine.noGpus.isEmpty()) return machine.noGpus;
+    const auto ranks = static_cast<std::size_t>(plan.pipeline.ranks);
+    const std::vector<int>& gpus = plan.run.gpus;
+    if (!gpus.empty() && gpus.size() != ranks)
+        return RunSection::tr("%1 given for %2: one for each, or none.").arg(counted(gpus.size(), "GPU"), counted(ranks, "rank"));
+    const int highest = gpus.empty() ? engine::kOnCpu : *std::max_element(gpus.begin(), gpus.end());
+    if (highest >= static_cast<int>(machine.gpus.size()))
+        return RunSection::tr("There is no GPU %1 where the engine runs; it has %2, numbered from 0.").arg(highest).arg(counted(machine.gpus.size(), "GPU"));
+    const engine::Expected<void> able = engine::checkGpuRun(plan);
+    return able.ok() ? QString() : toQt(able.error().message);
+}
+
+} // namespace
 
 RunSection::RunSection(QWidget* parent)
-    : LabSection(parent), mode_(newCombo()), device_(newCombo()), steps_(newSpin(1, 1'000'000)), check_(newCombo()),
-      seed_(new ValueEdit<std::uint64_t>(parseSeed, showSeed)), command_(new QLineEdit), trouble_(new TroubleBox)
+    : LabSection(parent), mode_(newCombo()), device_(newCombo()),
+      gpus_(new ValueEdit<std::vector<int>>(engine::parseGpus, engine::gpusText)), tracing_(newCombo()), tf32_(new QCheckBox(tr("Multiply in TF32"))),
+      steps_(newSpin(1, 1'000'000)), check_(newCombo()), seed_(new ValueEdit<std::uint64_t>(parseSeed, showSeed)), command_(new QLineEdit),
+      problem_(new InlineNote(InlineNote::Tone::Problem)), trouble_(new TroubleBox)
 {
     device_->setObjectName("device");
     command_->setObjectName("engineCommand");
+    problem_->setObjectName("runProblem");
 
     offer<RunMode>(*mode_, {{tr("threads"), RunMode::Threads, tr("All ranks at once, a thread for each.")},
                             {tr("emulated"), RunMode::Emulated, tr("Virtual ranks: each action alone, at its place in virtual time.")},
@@ -27,7 +60,12 @@ RunSection::RunSection(QWidget* parent)
     setItemEnabled(*mode_, static_cast<int>(RunMode::Processes), false,
                    tr("mpirun starts these runs, a process per rank: mpirun -np 4 stagecraft-cli run PLAN --mode processes --trace run.strace. "
                       "Then open the trace."));
-    device_->addItem(tr("CPU"));
+    offer<DeviceKind>(*device_, {{tr("CPU"), DeviceKind::Cpu}, {tr("GPU (CUDA)"), DeviceKind::Cuda}});
+    gpus_->setPlaceholderText(tr("spread evenly"));
+    offer<TraceLevel>(*tracing_, {{tr("host"), TraceLevel::HostSpans, tr("When the host asked a GPU for an action.")},
+                                  {tr("actions"), TraceLevel::Events, tr("When a GPU began and ended each action, by CUDA events.")},
+                                  {tr("kernels"), TraceLevel::Kernels, tr("Each kernel and copy in an action as well, by CUPTI; they lie beneath the blocks.")},
+                                  {tr("calls"), TraceLevel::Api, tr("Each call of CUDA and each allocation as well.")}});
     offer<CheckMode>(*check_, {{tr("off"), CheckMode::Off}, {tr("first step"), CheckMode::First}, {tr("all steps"), CheckMode::All}});
     command_->setPlaceholderText(tr("stagecraft-cli beside this program"));
     command_->setClearButtonEnabled(true);
@@ -35,27 +73,50 @@ RunSection::RunSection(QWidget* parent)
     QFormLayout* form = newForm();
     addField(*form, tr("Mode"), *mode_,
              tr("Threads runs a thread per rank on the cores there are; emulated runs every action alone, for real, and places it on virtual clocks."));
-    addField(*form, tr("Device"), *device_, tr("Where tensors live and actions compute."));
-    setCapability(*device_, false, tr("The engine of this build computes on the CPU only."));
+    addField(*form, tr("Device"), *device_, deviceTip());
+    addEdit(*form, tr("GPUs of ranks"), *gpus_,
+            tr("The number of each rank's GPU, or cpu, such as 0, 0, 1, cpu; empty: spread evenly, ranks that follow each other share one where "
+               "there are fewer."));
+    addField(*form, tr("Recording"), *tracing_, tr("How much of what the GPUs do is recorded; each takes more time than the one before."));
+    addField(*form, tr("Precision"), *tf32_,
+             tr("GPUs may multiply with 10 bits of the 23 of a float32's mantissa (TensorFloat-32), which is faster, and coarser."));
     addField(*form, tr("Ste&ps"), *steps_, tr("Training steps of one run."));
     addField(*form, tr("Chec&k"), *check_, tr("Which steps are checked against the plain sequential model."));
     addEdit(*form, tr("Seed"), *seed_, tr("Makes weights and data; the same seed gives the same run."));
     addField(*form, tr("Engine command"), *command_,
-             tr("What starts the engine, such as \"ssh gpu-host stagecraft-cli\"; the word worker is added."));
+             tr("What starts the engine, such as \"ssh gpu-host stagecraft-cli\"; the word worker is added. With Enter it is asked what GPUs there are."));
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->addLayout(form);
+    layout->addWidget(problem_);
     layout->addWidget(trouble_);
 
     bind(*mode_, "runMode", tr("run mode"), [](Plan& plan) -> auto& { return plan.run.mode; });
+    // A run on the CPU takes no numbers of GPUs.
+    connect(device_, &QComboBox::currentIndexChanged, this, [this] {
+        choose(tr("device"), [this](Plan& plan) {
+            plan.run.device = static_cast<DeviceKind>(device_->currentData().toInt());
+            if (plan.run.device == DeviceKind::Cpu) plan.run.gpus.clear();
+        });
+    });
+    bind(*gpus_, "gpus", tr("GPUs of ranks"), [](Plan& plan) -> auto& { return plan.run.gpus; });
+    bind(*tracing_, "tracing", tr("what is recorded of GPUs"), [](Plan& plan) -> auto& { return plan.run.tracing; });
+    bind(*tf32_, "tf32", tr("TF32"), [](Plan& plan) -> auto& { return plan.run.tf32; });
     bind(*steps_, "steps", tr("steps"), [](Plan& plan) -> auto& { return plan.run.steps; });
     bind(*check_, "check", tr("check"), [](Plan& plan) -> auto& { return plan.run.check; });
     bind(*seed_, "seed", tr("seed"), [](Plan& plan) -> auto& { return plan.run.seed; });
     connect(command_, &QLineEdit::textChanged, this, &RunSection::engineCommandEdited);
+    connect(command_, &QLineEdit::editingFinished, this, &RunSection::engineCommandEntered);
 }
 
 void RunSection::setEngineCommand(const QString& prefix) { command_->setText(prefix); }
 QString RunSection::engineCommand() const { return command_->text(); }
+
+void RunSection::setEngineMachine(const EngineMachine& machine)
+{
+    machine_ = machine;
+    showDevice();
+}
 
 void RunSection::showPlan()
 {
@@ -64,6 +125,30 @@ void RunSection::showPlan()
     steps_->setValue(run.steps);
     select(*check_, run.check);
     seed_->setValue(run.seed);
+    gpus_->setValue(run.gpus);
+    select(*tracing_, run.tracing);
+    tf32_->setChecked(run.tf32);
+    select(*device_, run.device);
+    showDevice();
+}
+
+// A plan for GPUs stays one where there are none: it may be another machine's.
+void RunSection::showDevice()
+{
+    const bool usable = machine_.noGpus.isEmpty();
+    setItemEnabled(*device_, static_cast<int>(DeviceKind::Cuda), usable, machine_.noGpus);
+    QStringList tip{deviceTip()};
+    if (!usable) tip << machine_.noGpus;
+    if (!machine_.gpus.empty()) tip << tr("GPUs where the engine runs:") + '\n' + gpuLines(machine_.gpus);
+    const QString told = tip.join(QStringLiteral("\n\n"));
+    device_->setToolTip(plainTip(told));
+    device_->setAccessibleDescription(told);
+
+    const bool onGpus = plan().run.device == DeviceKind::Cuda;
+    for (QWidget* control : {static_cast<QWidget*>(gpus_), static_cast<QWidget*>(tracing_)})
+        setCapability(*control, onGpus, tr("The ranks compute on the CPU."));
+    setCapability(*tf32_, onGpus, tr("The CPU multiplies in full float32."));
+    problem_->say(troubleWithGpus(plan(), machine_));
 }
 
 } // namespace stagecraft::ui

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/window/main_window.h"
 
+#include "ui/bridge/engine_inquiry.h"
 #include "ui/bridge/text.h"
 #include "ui/explore/explore_windows.h"
 #include "ui/lab/form.h"
@@ -58,6 +59,7 @@ MainWindow::MainWindow(QSettings& settings, const WindowOptions& options)
     files_ = new FileController(*workbench_, settings_, options.dialogs.value_or(FileDialogs::ofWindow(this)), this);
     actions_ = std::make_unique<WindowActions>(*this, workbench_->document().undoStack());
     explore_ = new ExploreWindows(*workbench_, options.dialogs.value_or(FileDialogs::ofWindow(this)), *this);
+    inquiry_ = new EngineInquiry(this);
     setObjectName("mainWindow");
 
     runBar_ = new RunBar(*workbench_, *files_, *actions_);
@@ -75,6 +77,7 @@ MainWindow::MainWindow(QSettings& settings, const WindowOptions& options)
     setTheme(options.theme.value_or(darkKept ? ThemeKind::Dark : ThemeKind::Light));
     lab_->runSection().setEngineCommand(settings_.value(kCommandKey).toString());
     setEngineCommand(lab_->runSection().engineCommand());
+    askEngine();
     restore();
     showTitle();
     refreshActions();
@@ -221,7 +224,10 @@ void MainWindow::setEngineCommand(const QString& prefix)
 {
     settings_.setValue(kCommandKey, prefix);
     workbench_->run().setCommand(workerCommand(prefix, programFolder_));
+    inquiry_->forget();
 }
+
+void MainWindow::askEngine() { inquiry_->ask(doctorCommand(lab_->runSection().engineCommand(), programFolder_)); }
 
 void MainWindow::startRun()
 {

@@ -34,6 +34,7 @@ class QSplitter;
 
 namespace stagecraft::ui {
 
+class EngineInquiry;
 class ExploreWindows;
 class FiguresPanel;
 class LabPanel;
@@ -75,6 +76,7 @@ public:
     [[nodiscard]] WaterfallPanel& waterfall() { return *waterfall_; }
     [[nodiscard]] StatisticsPanel& statistics() { return *statistics_; }
     [[nodiscard]] OrderEditor& order() { return *order_; }
+    [[nodiscard]] EngineInquiry& engineInquiry() { return *inquiry_; }
     [[nodiscard]] const Theme& theme() const { return theme_; }
 
     void setTheme(ThemeKind kind);
@@ -102,6 +104,7 @@ private:
     void refreshFigures();
     void refreshActions();
     void setEngineCommand(const QString& prefix);
+    void askEngine(); // what its machine has
     void chooseTheme(ThemeKind kind); // one of the command line is for once, this one for good
     void tellSelection(const TimelineItem& item);
 
@@ -112,6 +115,7 @@ private:
     FileController* files_ = nullptr;
     std::unique_ptr<WindowActions> actions_;
     ExploreWindows* explore_ = nullptr;
+    EngineInquiry* inquiry_ = nullptr;
 
     DockLayout docks_;
     RunBar* runBar_ = nullptr;

@@ -4,6 +4,7 @@
 #include "ui/window/main_window.h"
 
 #include "engine/plan/plan_json.h"
+#include "ui/bridge/engine_inquiry.h"
 #include "ui/bridge/text.h"
 #include "ui/explore/explore_windows.h"
 #include "ui/lab/lab_panel.h"
@@ -112,6 +113,8 @@ void MainWindow::connectActions()
         if (!files_->startFromPreset(name)) emit workbench_->document().changed(); // the box goes back to what is
     });
     connect(&lab_->runSection(), &RunSection::engineCommandEdited, this, &MainWindow::setEngineCommand);
+    connect(&lab_->runSection(), &RunSection::engineCommandEntered, this, &MainWindow::askEngine);
+    connect(inquiry_, &EngineInquiry::told, this, [this] { lab_->runSection().setEngineMachine(inquiry_->machine()); });
     connect(&lab_->runSection().trouble(), &TroubleBox::asked, this, [this](const engine::StageTrouble& trouble) { workbench_->run().trouble(trouble); });
 }
 

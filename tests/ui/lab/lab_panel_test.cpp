@@ -251,7 +251,6 @@ TEST_F(LabPanelTest, DisablesWhatCannotBeWithTheReason)
     EXPECT_TRUE(document.plan().model.empty());
     EXPECT_FALSE(the<QSpinBox>("rows").isEnabled());
     EXPECT_TRUE(the<QSpinBox>("rows").toolTip().contains("no model"));
-    EXPECT_FALSE(the<QComboBox>("device").isEnabled());
 }
 
 TEST_F(LabPanelTest, ShowsWhereCostsComeFrom)

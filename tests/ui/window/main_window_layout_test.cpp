@@ -149,7 +149,7 @@ TEST_F(MainWindowTest, CutsNothingOffInTheLab)
     auto& partition = the<QLineEdit>("partition");
     EXPECT_EQ(partition.text(), "1, 1, 1, 1, 1, 1, 1, 1");
     EXPECT_GE(partition.contentsRect().width() - 4, partition.fontMetrics().horizontalAdvance("16, 16, 16, 16, 16, 16, 16, 16"));
-    for (const char* name : {"model", "partitionRule", "schedule", "costSource", "runMode", "device", "check", "optimizer", "rateCourse", "dataSource",
+    for (const char* name : {"model", "partitionRule", "schedule", "costSource", "runMode", "device", "tracing", "check", "optimizer", "rateCourse", "dataSource",
                              "dataTokens", "handoff", "activationAccount"}) {
         auto& box = the<QComboBox>(name);
         QStyleOptionComboBox option;
