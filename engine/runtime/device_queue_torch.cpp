@@ -36,6 +36,7 @@ void DeviceQueue::add(const RunEvent& event, const DeviceTimes& times, std::vect
 
 void DeviceQueue::settle()
 {
+    const RankDevice::Scope here = device_.enter(); // asking an event of another device than the thread's would wake up that one
     while (!asked_.empty() && asked_.front().times.end->reached()) settleFirst();
     while (asked_.size() > kAhead) {
         asked_.front().times.end->wait();
@@ -45,6 +46,7 @@ void DeviceQueue::settle()
 
 void DeviceQueue::settleAll()
 {
+    const RankDevice::Scope here = device_.enter();
     for (; !asked_.empty(); settleFirst()) asked_.front().times.end->wait();
 }
 

@@ -42,6 +42,8 @@ public:
     // From now on what is allocated on them is told to these, by the thread that allocates (engine/probe/device_blocks.h). What counts is
     // the first call of the process.
     virtual void bookMemory(const DeviceBooks& books) const = 0;
+    // What nobody holds goes back to the GPUs. Nothing runs on them.
+    virtual void giveBackMemory() const = 0;
 };
 
 } // namespace stagecraft::runtime

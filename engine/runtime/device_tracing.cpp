@@ -58,6 +58,7 @@ traces::Expected<void> DeviceTracing::begin(const RunnablePlan& runnable, const 
     if (auto recording = session->record(run.tracing, [this](ActivityBatch batch) { recorder_.post(std::move(batch)); }); !recording.ok())
         return recording.error();
     recorder_.watchDevice(placementOf(runnable, session->run()), {.calls = session->recordsCalls(), .level = run.tracing});
+    known_ = session->notes().size();
     session_ = session;
     return {};
 }
@@ -66,7 +67,8 @@ void DeviceTracing::end()
 {
     if (session_ == nullptr) return;
     session_->stop();
-    for (const std::string& note : session_->notes()) recorder_.post(NoteRecord{note});
+    const std::vector<std::string>& notes = session_->notes();
+    for (std::size_t i = known_; i < notes.size(); ++i) recorder_.post(NoteRecord{notes[i]});
     session_ = nullptr;
 }
 

@@ -30,6 +30,7 @@ private:
     traces::Expected<void> begin(const RunnablePlan& runnable, const LocalSessionOptions& options);
 
     CuptiSession* session_ = nullptr; // that records
+    std::size_t known_ = 0;           // notes of earlier runs
     RunRecorder& recorder_;
 };
 

@@ -11,6 +11,7 @@
 // With replicas there are the virtual ranks of all of them, and the sums of their gradients lie beside the actions.
 #include "engine/runtime/executor_torch.h"
 
+#include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/boundary.h"
 #include "engine/runtime/busy_watch.h"
 #include "engine/runtime/device_queue_torch.h"
@@ -75,6 +76,7 @@ public:
 
     void runSteps()
     {
+        for (std::size_t r = 0; r < ranks_.size(); ++r) deviceOf(Rank{r}).warmUp();
         TimeNs now = 0;
         for (int step = run_.firstStep; step < run_.plan.run.steps; ++step) {
             if (step > run_.firstStep) run_.keeper.prepare(Step{step}, Preparation(run_.control)); // the first is prepared before the run
@@ -444,17 +446,19 @@ private:
         actionRealBegin_ = realBegin;
         at::Tensor output;
         TimeNs worked = 0;
-        std::vector<at::Tensor> used; // until the device is through
+        RankDevice::Fetched given; // until the device is through, as what is used for the last time
+        std::vector<at::Tensor> used;
         try {
             worked = timed(deviceOf(rank), [&] {
                 if (work.kind == ActionKind::AllReduce) return sumGradients(rank, action, times.begin);
-                at::Tensor given = deviceOf(rank).fetch(std::move(input.payload)).tensor;
+                given = fetch(rank, work, std::move(input.payload), ledger);
                 if (!deviceOf(rank).isCpu()) {
-                    inUse_[index(rank)].hold(work, given);
+                    inUse_[index(rank)].hold(work, given.tensor);
                     used = inUse_[index(rank)].usedUp(work, run.schedule.inference());
                 }
-                output = run.pipeline.execute(work, step, std::move(given));
+                output = run.pipeline.execute(work, step, std::exchange(given.tensor, {}));
             });
+            given = {};
             used.clear();
             expectRoom(ledger);
         } catch (...) {
@@ -493,6 +497,12 @@ private:
         const DeviceMark end = device.mark();
         device.drain();
         return end->time() - begin->time();
+    }
+
+    [[nodiscard]] RankDevice::Fetched fetch(Rank rank, const Work& work, Boundary from, MemoryLedger& ledger) const
+    {
+        const AllocationScope scope({.ledger = &ledger, .memory = arrivesAs(work.kind)});
+        return deviceOf(rank).fetch(std::move(from));
     }
 
     bool readLosses(Step step)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/local_session.h"
 
+#include "engine/runtime/cuda_devices.h"
 #include "engine/runtime/run.h"
 #include "engine/runtime/run_messages.h"
 #include "engine/transport/process_group.h"
@@ -66,6 +67,8 @@ private:
     // What keeps one process from it keeps all: none of them goes on before all can.
     Expected<void> begin(const Plan& plan)
     {
+        // Before the first backward of the process, whatever this plan takes: there LibTorch looks for its CUDA side, and never again.
+        if (options_.devices == nullptr) cudaDevices();
         ProcessGroup* const group = plan.run.mode == RunMode::Processes ? options_.group : nullptr;
         const auto agree = [group](std::string_view about, const Expected<void>& own) { return group != nullptr ? group->agree(about, own) : own; };
 

@@ -17,6 +17,8 @@
 #pragma once
 
 #include "engine/probe/clock.h"
+#include "traces/base/action.h"
+#include "traces/store/trace.h"
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Event.h>
@@ -55,6 +57,12 @@ struct Boundary {
     DeviceMark ready = {}; // when it is made
 };
 
+// As what a tensor from another stage counts where it was copied.
+constexpr traces::MemoryClass arrivesAs(traces::ActionKind kind)
+{
+    return kind == traces::ActionKind::Forward ? traces::MemoryClass::Activations : traces::MemoryClass::Other;
+}
+
 class RankDevice {
 public:
     RankDevice() = default; // the CPU
@@ -75,7 +83,9 @@ public:
     };
     [[nodiscard]] Scope enter() const { return Scope(stream_); }
 
-    void beginStep();                      // on the rank's thread
+    // NVIDIA's libraries take memory at the first product of a thread and stream: that is nobody's, and not the first action's time.
+    void warmUp() const;                   // on the rank's thread
+    void beginStep();                      // the same
     [[nodiscard]] DeviceMark mark() const; // of what this thread has asked for so far, in enter()
     void drain() const;                    // waits until the stream is through
 

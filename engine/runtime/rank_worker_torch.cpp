@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/rank_worker_torch.h"
 
+#include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/boundary.h"
 #include "engine/runtime/copy_lane_torch.h"
 #include "engine/runtime/device_queue_torch.h"
@@ -56,6 +57,7 @@ public:
     void work()
     {
         settleThread();
+        device_.warmUp();
         for (int step = run_.firstStep; links_.meeting.meet(rank_, step, end_); ++step) {
             if (step > run_.firstStep && links_.handoff.bounded()) collectives().push(waitEvent(Step{step - 1}, WaitCause::Flush, {}, {end_, run_.clock.now()}));
             sampleMemory(run_.clock.now()); // all have let go of the last step
@@ -322,7 +324,7 @@ private:
     {
         try {
             if (device_.isCpu()) {
-                RankDevice::Fetched input = device_.fetch(std::move(task.input.payload));
+                RankDevice::Fetched input = fetch(task);
                 task.times = timesFrom(task, input.ready ? input.ready->time() : task.input.available);
                 task.output = run_.pipeline.execute(task.work, step, std::move(input.tensor));
                 run_.trouble.linger(task.work.stage, run_.clock.now() - task.times.begin);
@@ -344,7 +346,7 @@ private:
         const RankDevice::Scope here = device_.enter();
         const WorkScope mark(run_.marks, step, task.work, run_.replica);
         task.times = timesFrom(task, task.input.available);
-        RankDevice::Fetched input = device_.fetch(std::move(task.input.payload));
+        RankDevice::Fetched input = fetch(task);
         inUse_.hold(task.work, input.tensor);
         task.onDevice = {.ready = std::move(input.ready), .begin = device_.mark(), .source = std::move(input.source)};
         task.output = run_.pipeline.execute(task.work, step, std::move(input.tensor));
@@ -353,6 +355,27 @@ private:
         task.onDevice.end->wait();
         run_.trouble.linger(task.work.stage, task.onDevice.end->time() - task.onDevice.begin->time());
         task.onDevice.end = device_.mark(); // what is asked for next comes after it
+    }
+
+    // What is copied from elsewhere is the rank's: an input until its backward, a gradient while that runs.
+    RankDevice::Fetched fetch(Task& task)
+    {
+        const AllocationScope scope({.ledger = &ledger_, .memory = arrivesAs(task.work.kind)});
+        return device_.fetch(std::move(task.input.payload));
+    }
+
+    // Until the device has done what it was asked for, so that what comes next has times of its own.
+    bool settleDevice(const Work& work, Step step)
+    {
+        try {
+            queue_.settleAll();
+            device_.drain();
+            end_ = std::max(end_, queue_.lastEnd());
+            return true;
+        } catch (...) {
+            run_.control.fail(describeFailure(work, step, rank_, std::current_exception()));
+            return false;
+        }
     }
 
     [[nodiscard]] ActionTimes timesFrom(const Task& task, TimeNs ready) const
@@ -378,10 +401,10 @@ private:
         const Place other = placeOf(action.partner);
         const bool both = run_.schedule.rankOf(other.flow, other.stage) == own_;
         if (replica_ && !replica_->allGradients()) return false; // each copy's own sum comes first
+        if (!settleDevice(action.work, step)) return false;
         std::optional<Arrival<std::vector<at::Tensor>>> arrival;
         if (!both) {
             const BoxAddress box = gradientBox(action.work, action.partner);
-            device_.drain(); // they are made
             links_.gradients.put(gradientBox(action.partner, action.work), run_.pipeline.sharedGradients(own, other), run_.clock);
             if (!links_.gradients.full(box)) run_.control.rest(rank_);
             arrival = links_.gradients.take(box);
@@ -390,6 +413,7 @@ private:
         if (!run_.control.enter(rank_)) return false;
         ActionTimes times{.begin = run_.clock.now()};
         try {
+            const WorkScope mark(run_.marks, step, action.work, run_.replica);
             if (both) run_.pipeline.sumBoth(own, other);
             else run_.pipeline.addShared(own, other, arrival->payload);
             device_.drain(); // what the other gave is read
@@ -411,9 +435,10 @@ private:
     {
         const auto box = [](Direction direction, int rank) { return BoxAddress{direction, Stage{rank}, MicroBatch{0}, Flow::Single}; };
         if (replica_ && !replica_->allGradients()) return false;
-        if (!run_.control.enter(rank_)) return false;
+        if (!settleDevice(work, step) || !run_.control.enter(rank_)) return false;
         ActionTimes times{.begin = run_.clock.now()}; // it lasts until the last rank has come
         try {
+            const WorkScope mark(run_.marks, step, work, run_.replica);
             at::Tensor squares = run_.pipeline.squaredNorms(own_);
             if (own_ > Rank{0}) {
                 const std::optional<at::Tensor> before = takeNorms(box(Direction::Forward, own_.value));
@@ -429,6 +454,7 @@ private:
             if (own_ > Rank{0}) links_.norms.put(box(Direction::Backward, own_.value - 1), squares, run_.clock);
             times.ready = run_.clock.now();
             run_.pipeline.clipGradients(own_, squares);
+            device_.drain();
         } catch (...) {
             run_.control.fail(describeFailure(work, step, rank_, std::current_exception()));
             return false;

@@ -22,7 +22,6 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/core/AutogradState.h>
-#include <c10/core/CachingDeviceAllocator.h>
 
 #include <algorithm>
 #include <limits>
@@ -69,8 +68,7 @@ double peakOf(const RunnablePlan& runnable, const DeviceSource* source)
 void giveBackGpuMemory(const DeviceSource* source)
 {
     try {
-        const auto type = static_cast<c10::DeviceType>((source != nullptr ? *source : cudaDevices()).deviceType());
-        c10::getDeviceAllocator(type)->emptyCache();
+        (source != nullptr ? *source : cudaDevices()).giveBackMemory();
     } catch (...) { // a device that has failed gives nothing back
     }
 }
@@ -290,6 +288,7 @@ void Run::trainSteps()
     c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
     at::set_num_threads(1);
     const RunnablePlan& r = runnable_;
+    DeviceTracing tracing(r, options_, recorder_); // before anything touches a GPU
     const std::vector<c10::Device> devices = devicesOf(r, options_.devices);
     const Preparation preparation(control_, [this](const PreparationPiece& piece) { say(preparationProgress(piece)); });
     const BatchSource batches(r.plan, r.data);
@@ -299,7 +298,6 @@ void Run::trainSteps()
         if (!taken.ok()) throw std::runtime_error(taken.error().message);
         lock.emplace(std::move(taken).value());
     }
-    DeviceTracing tracing(r, options_, recorder_); // before the first tensor on a GPU
     if (!processes_ || processes_->rank() == 0) peakFlops_ = peakOf(r, options_.devices); // only who tells the result
     std::optional<ReportedStages> others;
     if (processes_) others.emplace(*processes_);

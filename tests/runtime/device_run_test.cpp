@@ -222,12 +222,31 @@ TEST(DeviceRun, RefusesWhatTheEngineDoesOnTheCpuAloneBeforeItStarts)
 // The first and the last on GPUs, one between them on the CPU: copies through the host, and between two GPUs.
 TEST(DeviceRun, MixesGpusAndTheCpu)
 {
-    Plan plan = littleTransformer("1f1b", 4, 1, RunMode::Threads);
-    plan.run.gpus = {0, kOnCpu, 1, 0};
-    const Outcome outcome = runOn({.count = 2, .ofOperation = 10, .ofCopy = 100}, plan);
-    ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
-    EXPECT_NE(outcome.result->gradientCheck, GradientCheck::Failed);
-    EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
+    for (const RunMode mode : {RunMode::Threads, RunMode::Emulated}) {
+        Plan plan = littleTransformer("1f1b", 4, 1, mode);
+        plan.run.gpus = {0, kOnCpu, 1, 0};
+        const Outcome outcome = runOn({.count = 2, .ofOperation = 10, .ofCopy = 100}, plan);
+        ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
+        EXPECT_NE(outcome.result->gradientCheck, GradientCheck::Failed);
+        EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
+    }
+}
+
+// An input that was copied from another GPU is the rank's until its backward: GPipe's last rank holds all of them at once.
+TEST(DeviceRun, BooksWhatItCopiesFromAnotherGpu)
+{
+    Plan plan = small("gpipe", 2, 4);
+    plan.model.layers.back() = Linear{16, 16, Activation::None}; // which keeps nothing but its input
+    plan.model.layers.resize(3);
+    plan.model.layers.back() = Linear{16, 16, Activation::None};
+    plan.partition = {2, 1};
+    const auto most = [&](int gpus) {
+        const Outcome outcome = runOn({.count = gpus}, plan);
+        const traces::MemorySeries* series = outcome.trace.memorySeries(Rank{1}, traces::MemoryClass::Activations);
+        return series == nullptr ? traces::Bytes{0} : *std::max_element(series->value.begin(), series->value.end());
+    };
+    const traces::Bytes input = 2 * 16 * 4;
+    EXPECT_GE(most(2) - most(1), 3 * input); // shared, they stay in the books of who made them
 }
 
 TEST(DeviceRun, LetsGoOfAllMemoryAndBooksItByRankAndClass)

@@ -6,9 +6,10 @@
 
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
-#include <ATen/ops/ones.h>
+#include <ATen/ops/rand.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -66,7 +67,7 @@ public:
         const at::NoGradGuard noGrad;
         const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(gpu));
         const cudaStream_t stream = c10::cuda::getCurrentCUDAStream().stream();
-        const at::Tensor a = at::ones({kSide, kSide}, at::TensorOptions(at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(gpu))));
+        const at::Tensor a = at::rand({kSide, kSide}, at::TensorOptions(at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(gpu))));
         at::Tensor product = at::empty_like(a);
         cudaEvent_t begin{};
         cudaEvent_t end{};
@@ -87,11 +88,18 @@ public:
         return best > 0 ? 2.0 * kSide * kSide * kSide * 1e3 / static_cast<double>(best) : 0;
     }
 
+    void giveBackMemory() const override
+    {
+        at::cuda::clearCublasWorkspaces(); // kept by stream, and the next run has others
+        c10::cuda::CUDACachingAllocator::emptyCache();
+    }
+
     // There is no way to detach a tracker; the first one stays.
     void bookMemory(const DeviceBooks& books) const override
     {
         static std::once_flag once;
         std::call_once(once, [&] {
+            at::globalContext().lazyInitDevice(c10::DeviceType::CUDA); // before it there is no allocator to attach to
             using Entry = c10::CachingDeviceAllocator::TraceEntry;
             c10::cuda::CUDACachingAllocator::attachAllocatorTraceTracker([books](const Entry& entry) {
                 const void* const block = reinterpret_cast<const void*>(entry.addr_); // an address, or where the entry tells no block a number

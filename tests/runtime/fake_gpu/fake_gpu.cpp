@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/runtime/fake_gpu/fake_gpu.h"
 
-#include "engine/probe/device_blocks.h"
 #include "tests/runtime/fake_gpu/stream_books.h"
 
 #include <ATen/EmptyTensor.h>
@@ -38,6 +37,7 @@ constexpr DeviceType kType = DeviceType::PrivateUse1;
 constexpr DeviceIndex kMostDevices = 8;
 
 FakeGpus::Setup setup;
+runtime::DeviceBooks theBooks; // as the first run asks for
 
 StreamBooks& books()
 {
@@ -101,6 +101,8 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
     }
     [[nodiscard]] double elapsedTime(void* from, void* to, DeviceIndex) const override
     {
+        for (const void* each : {from, to}) TORCH_CHECK(books().reached(*static_cast<const Mark*>(each)), "an event is asked for its time that nobody has waited for");
+        TORCH_CHECK(static_cast<Mark*>(from)->device == static_cast<Mark*>(to)->device, "the time between events of two devices");
         return static_cast<double>(static_cast<Mark*>(to)->time - static_cast<Mark*>(from)->time) / 1e6; // ms
     }
 };
@@ -113,7 +115,7 @@ public:
         if (bytes == 0) return {nullptr, nullptr, &letGo, device};
         void* const data = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
         books().take(currentStreamOf(currentDevice), data, bytes);
-        runtime::deviceBlockTaken(data, static_cast<traces::Bytes>(bytes));
+        if (theBooks.taken != nullptr) theBooks.taken(data, static_cast<traces::Bytes>(bytes));
         return {data, data, &letGo, device};
     }
     c10::DeleterFnPtr raw_deleter() const override { return &letGo; }
@@ -130,7 +132,7 @@ private:
     {
         if (data == nullptr) return;
         books().letGo(data);
-        runtime::deviceBlockGone(data);
+        if (theBooks.gone != nullptr) theBooks.gone(data);
         std::free(data);
     }
 };
@@ -331,7 +333,8 @@ public:
     [[nodiscard]] std::int8_t deviceType() const override { return static_cast<std::int8_t>(kType); }
     [[nodiscard]] bool reaches(int, int) const override { return setup.peerAccess; }
     [[nodiscard]] double matmulPeak(int) const override { return FakeGpus::kPeak; }
-    void bookMemory(const runtime::DeviceBooks&) const override {} // always does
+    void bookMemory(const runtime::DeviceBooks& given) const override { theBooks = given; }
+    void giveBackMemory() const override {}
 
     std::vector<runtime::GpuInfo> gpus_;
     std::string none_;

@@ -40,7 +40,7 @@ void StreamBooks::reset()
 {
     const std::lock_guard lock(mutex_);
     ++runs;
-    for (Stream& stream : streams_) stream.now = {};
+    for (Stream& stream : streams_) stream.now = {.clock = {}, .device = stream.device};
     host_.clear();
     races_.clear();
     operations_ = hostWaits_ = 0;
@@ -53,8 +53,13 @@ void StreamBooks::reset()
 int StreamBooks::newStream(int device)
 {
     const std::lock_guard lock(mutex_);
-    streams_.push_back({.device = device, .now = {}});
-    return static_cast<int>(streams_.size()) - 1;
+    std::vector<int>& pool = pools_[device];
+    const std::size_t turn = turns_[device]++;
+    if (turn < kPool) {
+        pool.push_back(static_cast<int>(streams_.size()));
+        streams_.push_back({.device = device, .now = {.clock = {}, .device = device}});
+    }
+    return pool[turn % kPool];
 }
 
 // Everything that touched it before and may not be over.

@@ -24,11 +24,13 @@ using VectorClock = std::vector<std::uint64_t>;
 struct Mark {
     VectorClock clock;
     TimeNs time = 0;
+    int device = 0;
 };
 
 class StreamBooks {
 public:
     void reset();
+    static constexpr std::size_t kPool = 32; // streams of a device, which then come again, as CUDA's
     int newStream(int device); // its number
 
     // The operation touches these blocks, one after the other.
@@ -73,6 +75,8 @@ private:
 
     mutable std::mutex mutex_; // guards all below
     std::vector<Stream> streams_;
+    std::map<int, std::vector<int>> pools_; // by device
+    std::map<int, std::size_t> turns_;
     std::map<const void*, Block> blocks_;
     VectorClock host_; // what some thread has seen to be done: all that is asked for later comes after it
     std::set<std::string> races_;
