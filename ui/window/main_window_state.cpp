@@ -33,7 +33,7 @@ QString sentence(const QString& text) { return text.endsWith('.') || text.endsWi
 
 void MainWindow::tellSelection(const TimelineItem& item)
 {
-    selection_->showDetails(detailsOf(workbench_->scene(), item));
+    selection_->showItem(workbench_->scene(), item);
     if (!selectionStays_) docks_.showSelection(!item.none());
     if (item.none()) {
         memory_->setRank(std::nullopt);

@@ -217,7 +217,8 @@ void MainWindow::connectTimeline()
     connect(memory_, &MemoryPlot::hoverTimeChanged, timeline_, &TimelineWidget::setHoverTime);
     connect(timeline_, &TimelineWidget::followingChanged, actions_->follow, &QAction::setChecked);
     connect(timeline_, &TimelineWidget::selectionChanged, this, &MainWindow::tellSelection);
-    connect(timeline_, &TimelineWidget::selectionGrew, this, [this](const TimelineItem& item) { selection_->showDetails(detailsOf(workbench_->scene(), item)); });
+    connect(timeline_, &TimelineWidget::selectionGrew, this, [this](const TimelineItem& item) { selection_->showItem(workbench_->scene(), item); });
+    connect(selection_, &SelectionPanel::wanted, timeline_, &TimelineWidget::goTo);
     connect(timeline_, &TimelineWidget::measurementChanged, this, [this](const std::optional<traces::Interval>& span) {
         statusBar()->showMessage(span ? tr("measured: %1").arg(toQt(traces::formatDuration(span->length()))) : QString());
     });

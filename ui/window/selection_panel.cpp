@@ -2,13 +2,14 @@
 #include "ui/window/selection_panel.h"
 
 #include "ui/lab/form.h"
+#include "ui/window/kernel_table.h"
 
 #include <QLabel>
 #include <QVBoxLayout>
 
 namespace stagecraft::ui {
 
-SelectionPanel::SelectionPanel(QWidget* parent) : QScrollArea(parent), title_(new QLabel), lines_(new QLabel)
+SelectionPanel::SelectionPanel(QWidget* parent) : QScrollArea(parent), title_(new QLabel), lines_(new QLabel), kernels_(new KernelTable)
 {
     QFont bold = title_->font();
     bold.setBold(true);
@@ -32,13 +33,22 @@ SelectionPanel::SelectionPanel(QWidget* parent) : QScrollArea(parent), title_(ne
     layout->setContentsMargins(10, 8, 10, 8);
     layout->setSpacing(4);
     layout->addWidget(title_);
-    layout->addWidget(lines_, 1);
+    layout->addWidget(lines_);
+    layout->addWidget(kernels_);
+    layout->addStretch(1);
     setWidget(column);
     showDetails({});
+    connect(kernels_, &KernelTable::wanted, this, &SelectionPanel::wanted);
 }
 
 QString SelectionPanel::title() const { return title_->text(); }
 QSize SelectionPanel::sizeHint() const { return {360, 190}; }
+
+void SelectionPanel::showItem(const TimelineScene& scene, const TimelineItem& item)
+{
+    showDetails(detailsOf(scene, item));
+    kernels_->showItem(scene, item);
+}
 
 void SelectionPanel::showDetails(const ItemDetails& details)
 {

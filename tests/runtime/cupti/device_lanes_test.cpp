@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/probe/cupti/device_lanes.h"
+#include "traces/analysis/kernel_groups.h"
 
 #include <gmock/gmock.h>
 
@@ -91,7 +92,7 @@ TEST(DeviceLanes, AreTheStreamsOfARank)
                                          "0.1 GPU 0 stream 9: device to host[100,150)@4", "1.0 GPU 0 stream 8: relu[300,400)@4"));
     EXPECT_EQ(test.lanes.unattributed(), 0);
     EXPECT_EQ(test.lanes.late(), 0);
-    for (const traces::Lane& lane : test.trace.lanes()) EXPECT_EQ(lane.info().kind, traces::LaneKind::Stream);
+    for (const traces::Lane& lane : test.trace.lanes()) EXPECT_TRUE(traces::holdsKernels(lane.info())) << "analyses find them";
 }
 
 TEST(DeviceLanes, OfRanksThatShareAStreamAreApart)
@@ -125,6 +126,8 @@ TEST(DeviceLanes, KeepApartWhatNobodyMarkedAndCountIt)
                 ElementsAre("0.0 GPU 0 stream 8, of no action: gemm[10,20)@0", "1.0 GPU 0 stream 8: gemm[100,200)@0",
                             "1.1 GPU 0 stream 8, of no action: gemm[200,300)@0 gemm[300,400)@0", "1.2 GPU 2 stream 3, of no action: gemm[300,400)@0"));
     EXPECT_EQ(test.lanes.unattributed(), 4);
+    for (const traces::Lane& lane : test.trace.lanes())
+        EXPECT_EQ(traces::holdsKernels(lane.info()), lane.info().name.find("no action") == std::string::npos) << lane.info().name;
 }
 
 TEST(DeviceLanes, PutWhatComesTooLateOnAFurtherLane)

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/analysis/kernel_groups.h"
+
+#include "traces/base/text.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+namespace stagecraft::traces {
+
+bool holdsKernels(const LaneInfo& lane)
+{
+    if (lane.kind != LaneKind::Stream) return false;
+    const std::string name = lowered(lane.name);
+    return name.find("stream") != std::string::npos && name.find("of no action") == std::string::npos;
+}
+
+std::optional<SliceRef> blockOf(const Trace& trace, SliceRef slice)
+{
+    const LaneInfo& lane = trace.lane(slice.lane).info();
+    if (lane.kind == LaneKind::Compute) return slice;
+    if (!holdsKernels(lane)) return std::nullopt;
+    const TimeNs begin = trace.slice(slice).begin;
+    for (std::size_t l = 0; l < trace.laneCount(); ++l) {
+        const Lane& blocks = trace.lane(LaneId{l});
+        if (blocks.info().kind != LaneKind::Compute || blocks.info().rank != lane.rank) continue;
+        const std::size_t i = blocks.firstEndingAfter(begin);
+        if (i < blocks.size() && blocks.begin(i) <= begin) return SliceRef{LaneId{l}, static_cast<std::uint32_t>(i)};
+    }
+    return std::nullopt;
+}
+
+std::vector<KernelGroup> kernelsOf(const Trace& trace, SliceRef block)
+{
+    const Rank rank = trace.lane(block.lane).info().rank;
+    const Slice span = trace.slice(block);
+    std::map<std::string_view, KernelGroup> byName;
+    TimeNs all = 0;
+    for (std::size_t l = 0; l < trace.laneCount(); ++l) {
+        const Lane& lane = trace.lane(LaneId{l});
+        if (lane.info().rank != rank || !holdsKernels(lane.info())) continue;
+        for (std::size_t i = lane.firstEndingAfter(span.begin); i < lane.size() && lane.begin(i) < span.end; ++i) {
+            if (lane.begin(i) < span.begin) continue; // of the block before
+            const TimeNs took = lane.end(i) - lane.begin(i);
+            KernelGroup& group = byName.try_emplace(trace.text(lane.text(i)), KernelGroup{.name = lane.text(i)}).first->second;
+            const auto duration = [&](SliceRef ref) { return trace.slice(ref).duration(); };
+            if (group.count == 0 || took > duration(group.longest)) group.longest = {LaneId{l}, static_cast<std::uint32_t>(i)};
+            ++group.count;
+            group.total += took;
+            all += took;
+        }
+    }
+    std::vector<KernelGroup> groups;
+    for (auto& [name, group] : byName) {
+        group.share = all > 0 ? static_cast<double>(group.total) / static_cast<double>(all) : 0;
+        groups.push_back(group);
+    }
+    std::stable_sort(groups.begin(), groups.end(), [](const KernelGroup& a, const KernelGroup& b) { return a.total > b.total; });
+    return groups;
+}
+
+} // namespace stagecraft::traces

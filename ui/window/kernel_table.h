@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The kernels beneath the selected block, grouped by name, with the most time first; a click or Enter goes to the longest of a name.
+// Hidden where the block has none. While a kernel is selected it shows those of its block.
+//
+//   table.showItem(scene, item);
+//   connect(&table, &KernelTable::wanted, timeline, &TimelineWidget::goTo);
+#pragma once
+
+#include "traces/analysis/kernel_groups.h"
+#include "ui/timeline/timeline_item.h"
+#include "ui/timeline/timeline_scene.h"
+
+#include <QStringList>
+#include <QWidget>
+
+#include <vector>
+
+class QLabel;
+
+namespace stagecraft::ui {
+
+class TextTable;
+
+class KernelTable : public QWidget {
+    Q_OBJECT
+public:
+    explicit KernelTable(QWidget* parent = nullptr);
+
+    void showItem(const TimelineScene& scene, const TimelineItem& item);
+
+signals:
+    void wanted(const stagecraft::ui::TimelineItem& item); // a kernel to go to
+
+private:
+    void goTo(int row);
+
+    TimelineItem block_; // where its kernels are
+    std::vector<traces::KernelGroup> groups_;
+    std::vector<QStringList> rows_; // as they are shown
+    QLabel* title_;
+    TextTable* table_;
+};
+
+} // namespace stagecraft::ui
