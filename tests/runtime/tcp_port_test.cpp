@@ -182,6 +182,7 @@ TEST(MeetingPoint, IsSharedByThoseWhoKnowItsPort)
     auto second = openMeetingPoint({.host = "127.0.0.1", .port = port}).value();
     EXPECT_FALSE(second->find("address/0"));
     first->put("address/0", "here");
+    EXPECT_EQ(first->find("address/0"), "here"); // putting waits for no answer: now the store has it
     EXPECT_EQ(second->find("address/0"), "here");
     EXPECT_EQ(second->agree("size", "2"), "2");
     EXPECT_EQ(first->agree("size", "3"), "2");
