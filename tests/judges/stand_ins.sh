@@ -1,5 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 #
+# need_stand_ins ENVIRONMENT
+#
+# Ends the script with 77 (skipped) where there is a driver, so that no stand-in is needed, and where the environment that makes them
+# is missing; the latter is a failure in CI.
+need_stand_ins() {
+    if [[ ! -x $1/bin/python ]]; then
+        echo "what makes the stand-ins is not installed in $1; run ./test once, it installs it" >&2
+        [[ ${CI:-} == true ]] && exit 1
+        exit 77
+    fi
+    if ldconfig -p | grep -q libcuda.so.1; then
+        echo "there is a driver: this is for machines without" >&2
+        exit 77
+    fi
+}
+
 # make_stand_ins ENVIRONMENT SITE_PACKAGES
 #
 # Prints the folder with stand-ins for the NVIDIA libraries that are not installed beside LibTorch (cuda_stand_ins.py). It is

@@ -33,6 +33,14 @@ protected:
         return made;
     }
 
+    // Two of everything.
+    static Boundary madeBy(RankDevice& device)
+    {
+        const auto here = device.enter();
+        const at::Tensor tensor = at::ones({4}, at::TensorOptions(device.device())) * 2;
+        return {tensor, device.mark()};
+    }
+
     FakeGpus& gpus = FakeGpus::get();
 };
 
@@ -66,12 +74,7 @@ TEST_F(FakeGpu, IsContentWithAnEventBetweenThem)
 {
     RankDevice one = rank(0);
     RankDevice other = rank(0);
-    Boundary given;
-    {
-        const auto here = one.enter();
-        given.tensor = at::ones({4}, at::TensorOptions(gpu(0))) * 2;
-        given.ready = one.mark();
-    }
+    Boundary given = madeBy(one);
     {
         const auto here = other.enter();
         const at::Tensor x = other.fetch(given).tensor;
@@ -86,12 +89,7 @@ TEST_F(FakeGpu, FindsMemoryThatIsLetGoOfWhileAnotherStreamUsesIt)
 {
     RankDevice one = rank(0);
     RankDevice other = rank(0);
-    Boundary given;
-    {
-        const auto here = one.enter();
-        given.tensor = at::ones({4}, at::TensorOptions(gpu(0))) * 2;
-        given.ready = one.mark();
-    }
+    Boundary given = madeBy(one);
     {
         const auto here = other.enter();
         const at::Tensor y = other.fetch(given).tensor + 1;
@@ -104,12 +102,7 @@ TEST_F(FakeGpu, CopiesFromOneToAnotherInOrder)
 {
     RankDevice one = rank(0);
     RankDevice other = rank(1);
-    Boundary given;
-    {
-        const auto here = one.enter();
-        given.tensor = at::ones({4}, at::TensorOptions(gpu(0))) * 2;
-        given.ready = one.mark();
-    }
+    Boundary given = madeBy(one);
     RankDevice::Fetched copy;
     at::Tensor y;
     {
