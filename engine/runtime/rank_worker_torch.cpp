@@ -78,7 +78,19 @@ private:
         std::exception_ptr error{};
     };
 
-    // Failures of the device itself come where something waits for it.
+    // What the call says; false where it throws, and then the run has failed at the action.
+    template <class Call>
+    bool attempt(const Work& work, Step step, const Call& call)
+    {
+        try {
+            return call();
+        } catch (...) {
+            run_.control.fail(describeFailure(work, step, rank_, std::current_exception()));
+            return false;
+        }
+    }
+
+    // The same beside the actions: failures of the device itself come where something waits for it.
     template <class Call>
     bool watched(Step step, const char* doing, const Call& call)
     {
@@ -92,30 +104,29 @@ private:
         }
     }
 
+    // Until the device has done what it was asked for, so that what comes next has times of its own.
+    void settleDevice()
+    {
+        queue_.settleAll();
+        device_.drain();
+        end_ = std::max(end_, queue_.lastEnd());
+    }
+
     bool beginOnDevice(Step step)
     {
         return device_.isCpu() || watched(step, "beginning the device's part", [&] { device_.beginStep(); });
     }
 
-    // Until it has done all that it was asked for.
     bool endOnDevice(Step step)
     {
         if (device_.isCpu()) return true;
-        if (!watched(step, "the device's part", [&] {
-                queue_.settleAll();
-                device_.drain();
-                end_ = std::max(end_, queue_.lastEnd());
-            }))
-            return false;
+        if (!watched(step, "the device's part", [&] { settleDevice(); })) return false;
         sampleMemory(run_.clock.now());
-        Work work;
-        try {
+        Work work; // whose loss is looked at
+        return attempt(work, step, [&] {
             run_.pipeline.readLosses(own_, step, work);
-        } catch (...) {
-            run_.control.fail(describeFailure(work, step, rank_, std::current_exception()));
-            return false;
-        }
-        return true;
+            return true;
+        });
     }
 
     bool executeStep(Step step)
@@ -220,12 +231,11 @@ private:
         if (work.kind == ActionKind::Reshard && replica_ && !replica_->weightsOf(place)) return false;
         if (!run_.control.enter(rank_)) return false;
         const TimeNs begin = run_.clock.now();
-        try {
+        const auto execute = [&] {
             run_.pipeline.execute(work, step, {});
-        } catch (...) {
-            run_.control.fail(describeFailure(work, step, rank_, std::current_exception()));
-            return false;
-        }
+            return true;
+        };
+        if (!attempt(work, step, execute)) return false;
         end_ = run_.clock.now();
         sampleMemory(end_);
         const bool beside = replica_ && work.kind != ActionKind::Reshard;
@@ -364,18 +374,12 @@ private:
         return device_.fetch(std::move(task.input.payload));
     }
 
-    // Until the device has done what it was asked for, so that what comes next has times of its own.
-    bool settleDevice(const Work& work, Step step)
+    bool settleDeviceBefore(const Work& work, Step step)
     {
-        try {
-            queue_.settleAll();
-            device_.drain();
-            end_ = std::max(end_, queue_.lastEnd());
+        return attempt(work, step, [&] {
+            settleDevice();
             return true;
-        } catch (...) {
-            run_.control.fail(describeFailure(work, step, rank_, std::current_exception()));
-            return false;
-        }
+        });
     }
 
     [[nodiscard]] ActionTimes timesFrom(const Task& task, TimeNs ready) const
@@ -401,7 +405,7 @@ private:
         const Place other = placeOf(action.partner);
         const bool both = run_.schedule.rankOf(other.flow, other.stage) == own_;
         if (replica_ && !replica_->allGradients()) return false; // each copy's own sum comes first
-        if (!settleDevice(action.work, step)) return false;
+        if (!settleDeviceBefore(action.work, step)) return false;
         std::optional<Arrival<std::vector<at::Tensor>>> arrival;
         if (!both) {
             const BoxAddress box = gradientBox(action.work, action.partner);
@@ -412,15 +416,14 @@ private:
         }
         if (!run_.control.enter(rank_)) return false;
         ActionTimes times{.begin = run_.clock.now()};
-        try {
+        const auto sum = [&] {
             const WorkScope mark(run_.marks, step, action.work, run_.replica);
             if (both) run_.pipeline.sumBoth(own, other);
             else run_.pipeline.addShared(own, other, arrival->payload);
             device_.drain(); // what the other gave is read
-        } catch (...) {
-            run_.control.fail(describeFailure(action.work, step, rank_, std::current_exception()));
-            return false;
-        }
+            return true;
+        };
+        if (!attempt(action.work, step, sum)) return false;
         arrival.reset();
         times.end = run_.clock.now();
         sampleMemory(times.end);
@@ -435,9 +438,9 @@ private:
     {
         const auto box = [](Direction direction, int rank) { return BoxAddress{direction, Stage{rank}, MicroBatch{0}, Flow::Single}; };
         if (replica_ && !replica_->allGradients()) return false;
-        if (!settleDevice(work, step) || !run_.control.enter(rank_)) return false;
+        if (!settleDeviceBefore(work, step) || !run_.control.enter(rank_)) return false;
         ActionTimes times{.begin = run_.clock.now()}; // it lasts until the last rank has come
-        try {
+        const auto clip = [&] {
             const WorkScope mark(run_.marks, step, work, run_.replica);
             at::Tensor squares = run_.pipeline.squaredNorms(own_);
             if (own_ > Rank{0}) {
@@ -455,10 +458,9 @@ private:
             times.ready = run_.clock.now();
             run_.pipeline.clipGradients(own_, squares);
             device_.drain();
-        } catch (...) {
-            run_.control.fail(describeFailure(work, step, rank_, std::current_exception()));
-            return false;
-        }
+            return true;
+        };
+        if (!attempt(work, step, clip)) return false;
         times.end = run_.clock.now();
         sampleMemory(times.end);
         RunEvent event = actionEvent(step, work, times);
