@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/cli/process.h"
+#include "tests/traces/temporary_folder.h"
 #include "traces/format/trace_file.h"
 
 #include <nlohmann/json.hpp>
@@ -31,9 +32,7 @@ protected:
         // mpirun does not run for root, nor with more processes than cores, unless it is told to
         ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
         ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-        std::filesystem::create_directories(folder_);
     }
-    ~UnderMpirun() override { std::filesystem::remove_all(folder_); }
 
     using Arguments = std::vector<std::string>;
     [[nodiscard]] static Arguments command(int processes, const Arguments& arguments, const Arguments& ofMpi = {})
@@ -46,17 +45,11 @@ protected:
     }
     static Output mpirun(int processes, const Arguments& arguments, const Arguments& ofMpi = {}) { return Process(command(processes, arguments, ofMpi)).finish(); }
 
-    [[nodiscard]] std::string file(const std::string& name) const { return (folder_ / name).string(); }
-    [[nodiscard]] std::vector<std::string> files() const
-    {
-        std::vector<std::string> names;
-        for (const auto& entry : std::filesystem::directory_iterator(folder_)) names.push_back(entry.path().filename());
-        std::sort(names.begin(), names.end());
-        return names;
-    }
+    [[nodiscard]] std::string file(const std::string& name) const { return folder_.file(name).string(); }
+    [[nodiscard]] std::vector<std::string> files() const { return folder_.names(); }
 
 private:
-    std::filesystem::path folder_ = std::filesystem::temp_directory_path() / ("stagecraft-mpirun-" + std::to_string(::getpid()));
+    traces::test::TemporaryFolder folder_;
 };
 
 std::size_t timesIn(const std::string& text, const std::string& part)

@@ -2,6 +2,7 @@
 //
 // Processes that know each other by the variables that torchrun gives them; torchrun itself starts them in torchrun_test.sh.
 #include "tests/cli/process.h"
+#include "tests/traces/temporary_folder.h"
 #include "traces/format/trace_file.h"
 
 #include <nlohmann/json.hpp>
@@ -53,9 +54,6 @@ class WithTorchrunsVariables : public testing::Test {
 protected:
     using Arguments = std::vector<std::string>;
 
-    WithTorchrunsVariables() { std::filesystem::create_directories(folder_); }
-    ~WithTorchrunsVariables() override { std::filesystem::remove_all(folder_); }
-
     // The variables, and stagecraft-cli with the arguments.
     static std::unique_ptr<Process> start(const Arguments& variables, const Arguments& arguments)
     {
@@ -88,17 +86,11 @@ protected:
         return outputs;
     }
 
-    [[nodiscard]] std::string file(const std::string& name) const { return (folder_ / name).string(); }
-    [[nodiscard]] std::vector<std::string> files() const
-    {
-        std::vector<std::string> names;
-        for (const auto& entry : std::filesystem::directory_iterator(folder_)) names.push_back(entry.path().filename());
-        std::sort(names.begin(), names.end());
-        return names;
-    }
+    [[nodiscard]] std::string file(const std::string& name) const { return folder_.file(name).string(); }
+    [[nodiscard]] std::vector<std::string> files() const { return folder_.names(); }
 
 private:
-    std::filesystem::path folder_ = std::filesystem::temp_directory_path() / ("stagecraft-torchrun-" + std::to_string(::getpid()));
+    traces::test::TemporaryFolder folder_;
 };
 
 TEST_F(WithTorchrunsVariables, RunsHelloInTwoProcessesAsInThreads)

@@ -6,6 +6,7 @@
 #include "tests/runtime/cupti/fake_session.h"
 #include "tests/runtime/little_plan.h"
 #include "tests/runtime/run_plan.h"
+#include "tests/traces/temporary_folder.h"
 
 #include "engine/runtime/gpu_places.h"
 #include "engine/runtime/runnable.h"
@@ -15,10 +16,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
-
-#include <unistd.h>
 
 namespace stagecraft::runtime {
 namespace {
@@ -331,20 +329,18 @@ TEST(DeviceRun, SlowsAStageDownByWhatItsDeviceTakes)
 // From a GPU to the CPU and back: the same weights, so nearly the same loss as in one go.
 TEST(DeviceRun, GoesOnFromACheckpointOnAnotherDevice)
 {
-    const auto folder = std::filesystem::temp_directory_path() / ("stagecraft-device-" + std::to_string(::getpid()));
-    std::filesystem::remove_all(folder);
+    const traces::test::TemporaryFolder folder;
     Plan plan = small("1f1b", 2, 4);
     plan.run.steps = 4;
     const Outcome whole = runPlan(plan);
     Plan first = plan;
     first.run.steps = 2;
-    first.run.checkpoint = folder.string();
+    first.run.checkpoint = folder.file("kept").string();
     const Outcome begun = runOn({.count = 1}, first);
     ASSERT_TRUE(begun.result) << (begun.failure ? begun.failure->text : "");
-    plan.run.resume = folder.string();
+    plan.run.resume = first.run.checkpoint;
     const Outcome onCpu = runPlan(plan);
     const Outcome onGpu = runOn({.count = 2}, plan);
-    std::filesystem::remove_all(folder);
     for (const Outcome* each : {&onCpu, &onGpu}) {
         ASSERT_TRUE(each->result) << (each->failure ? each->failure->text : "");
         EXPECT_THAT(each->result->loss, Pointwise(FloatNear(1e-4F), std::vector(whole.result->loss.end() - 2, whole.result->loss.end())));

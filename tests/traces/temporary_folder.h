@@ -3,12 +3,14 @@
 // A folder of a test's own that goes away with it.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace stagecraft::traces::test {
 
@@ -27,6 +29,14 @@ public:
     [[nodiscard]] std::size_t entries() const
     {
         return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
+    }
+
+    [[nodiscard]] std::vector<std::string> names() const // in their order
+    {
+        std::vector<std::string> names;
+        for (const auto& entry : std::filesystem::directory_iterator(path_)) names.push_back(entry.path().filename());
+        std::sort(names.begin(), names.end());
+        return names;
     }
 
 private:
