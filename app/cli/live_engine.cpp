@@ -15,8 +15,8 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdlib>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <utility>
