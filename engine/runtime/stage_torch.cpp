@@ -428,6 +428,16 @@ void StageModule::setGradients(std::vector<Tensor> gradients)
     markGradients();
 }
 
+namespace {
+
+// LibTorch's own takes no empty list, and a stage of dropout alone has no gradient.
+void multiply(const std::vector<Tensor>& tensors, double factor)
+{
+    if (!tensors.empty()) at::_foreach_mul_(tensors, factor);
+}
+
+} // namespace
+
 std::vector<Tensor> StageModule::settled() const
 {
     if (stash_) return stash_->gradients();
@@ -446,7 +456,7 @@ void StageModule::settleGradients()
     }
     if (lossScale_ == 1) return;
     const std::vector<Tensor> all = settled();
-    at::_foreach_mul_(all, 1 / lossScale_); // a power of two: exact
+    multiply(all, 1 / lossScale_); // a power of two: exact
     for (std::size_t i = 0; i < all.size(); ++i)
         if (!all[i].isfinite().all().item<bool>()) throw std::domain_error(overflownGradient(names_[i], lossScale_));
 }
@@ -469,7 +479,7 @@ std::vector<double> StageModule::squaredNorms() const
 void StageModule::shrinkGradients(double factor)
 {
     const at::NoGradGuard noGrad;
-    if (factor < 1) at::_foreach_mul_(settled(), factor);
+    if (factor < 1) multiply(settled(), factor);
     keepOwnGradients();
 }
 

@@ -2,6 +2,7 @@
 //
 // What happens to gradients between the last backward and the update: a scaled loss, and the norm of all of them together.
 #include "engine/runtime/clip_norm.h"
+#include "engine/runtime/runnable.h"
 #include "tests/runtime/little_plan.h"
 #include "tests/runtime/run_plan.h"
 
@@ -209,6 +210,31 @@ TEST(LossScale, MayKeepMoreOfWhatIsNearlyNothing)
     EXPECT_EQ(result.gradientCheck, GradientCheck::Tolerance);
     EXPECT_GT(result.gradientMaxAbsDiff, 0);
     EXPECT_LT(result.gradientMaxAbsDiff, std::numeric_limits<float>::min());
+}
+
+// A stage of dropout alone has no gradient: nothing to scale back, to clip, to sum or to update.
+TEST(StageWithoutParameters, GoesThroughAllThatIsDoneToGradients)
+{
+    for (const RunMode mode : {RunMode::Threads, RunMode::Emulated})
+        for (const char* schedule : {"1f1b", "zb-h1", "pipedream", "pipedream-2bw"})
+            for (const OptimizerKind optimizer : {OptimizerKind::Sgd, OptimizerKind::AdamW})
+                for (const auto& [replicas, sharding] : {std::pair{1, Sharding::None}, {2, Sharding::None}, {2, Sharding::Zero1}, {2, Sharding::Zero3}}) {
+                    Plan plan = littlePlan(schedule, 3, 1, mode);
+                    plan.model.layers.insert(plan.model.layers.begin() + 2, Dropout{0.3});
+                    plan.partition = {2, 1, 2};
+                    plan.run.optimizer = optimizer;
+                    plan.run.steps = 2;
+                    plan.run.learningRate = 0.01;
+                    plan.run.lossScale = 1024;
+                    plan.machine.replicas = replicas;
+                    plan.pipeline.sharding = sharding;
+                    if (!checkPlan(plan).ok() || !makeRunnable(plan, {}).ok()) continue; // replicas of asynchronous ones
+                    for (const double norm : {0.0, 0.1}) {
+                        if (norm > 0 && findFamily(schedule)->asynchronous) continue;
+                        plan.run.clipNorm = norm;
+                        EXPECT_EQ(resultOf(plan).gradientCheck, GradientCheck::Bitwise) << writePlan(plan);
+                    }
+                }
 }
 
 TEST(LossScale, AGradientThatOverflowsEndsTheRun)

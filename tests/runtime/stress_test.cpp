@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whatever can be put together runs with right gradients to its end, or ends at once where it is told to or breaks, and leaves a trace
-// that fits its schedule. For longer: live_tests --gtest_filter='Seeds/*' --gtest_shuffle --gtest_repeat=100 draws other cases each time.
+// that fits its schedule. For longer: live_tests --gtest_filter='Seeds/*' --gtest_shuffle --gtest_repeat=100 draws other cases each
+// time; without shuffling they are always the same.
 #include "tests/engine/random_case.h"
 #include "tests/runtime/run_plan.h"
 
@@ -191,7 +192,7 @@ class Stress : public testing::TestWithParam<unsigned> {
 protected:
     void forEachSeed(const std::function<void(Draw&, std::size_t turn)>& test) const
     {
-        const auto shuffled = static_cast<unsigned>(testing::UnitTest::GetInstance()->random_seed());
+        const auto shuffled = GTEST_FLAG_GET(shuffle) ? static_cast<unsigned>(testing::UnitTest::GetInstance()->random_seed()) : 0U;
         for (unsigned i = 0; i < kCasesOfPart; ++i) {
             const unsigned turn = GetParam() * kCasesOfPart + i;
             Draw draw(shuffled * 1000 + turn);
