@@ -20,6 +20,7 @@ public:
     [[nodiscard]] bool reaches(int, int) const override { return false; }
     [[nodiscard]] double matmulPeak(int) const override { return 0; }
     void bookMemory(const DeviceBooks&) const override {}
+    [[nodiscard]] std::string fault(const std::vector<int>&) const override { return {}; }
     void giveBackMemory() const override {}
 
 private:

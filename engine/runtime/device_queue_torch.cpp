@@ -38,16 +38,22 @@ void DeviceQueue::settle()
 {
     const RankDevice::Scope here = device_.enter(); // asking an event of another device than the thread's would wake up that one
     while (!asked_.empty() && asked_.front().times.end->reached()) settleFirst();
-    while (asked_.size() > kAhead) {
-        asked_.front().times.end->wait();
-        settleFirst();
-    }
+    while (asked_.size() > kAhead) awaitFirst();
 }
 
 void DeviceQueue::settleAll()
 {
     const RankDevice::Scope here = device_.enter();
-    for (; !asked_.empty(); settleFirst()) asked_.front().times.end->wait();
+    while (!asked_.empty()) awaitFirst();
+}
+
+void DeviceQueue::awaitFirst()
+{
+    {
+        const DeviceWatch::Wait here(watch_, rank_, asked_.front().event.step, asked_.front().event.work);
+        asked_.front().times.end->wait();
+    }
+    settleFirst();
 }
 
 void DeviceQueue::settleFirst()

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "engine/probe/event_ring.h"
+#include "engine/runtime/device_watch.h"
 #include "engine/runtime/rank_device_torch.h"
 #include "engine/runtime/run_event.h"
 #include "traces/base/trace_level.h"
@@ -45,9 +46,9 @@ class DeviceQueue {
 public:
     static constexpr std::size_t kAhead = 4; // actions
 
-    // Below level Events the times stay those at which the action was asked for.
-    DeviceQueue(const RankDevice& device, EventRing<RunEvent>& ring, traces::TraceLevel level)
-        : device_(device), ring_(ring), timed_(level >= traces::TraceLevel::Events)
+    // Below level Events the times stay those at which the action was asked for. Its waits are told to `watch`, if any, as those of `rank`.
+    DeviceQueue(const RankDevice& device, EventRing<RunEvent>& ring, traces::TraceLevel level, DeviceWatch* watch, traces::Rank rank)
+        : device_(device), ring_(ring), timed_(level >= traces::TraceLevel::Events), watch_(watch), rank_(rank)
     {
     }
     ~DeviceQueue(); // waits: what it holds may be in use
@@ -60,6 +61,8 @@ public:
     void settle();
     void settleAll();
     [[nodiscard]] TimeNs lastEnd() const { return lastEnd_; } // of what is settled
+    // What is not settled, and was asked for first: where settling throws, what failed is it, or what came before it unseen.
+    [[nodiscard]] const RunEvent* oldest() const { return asked_.empty() ? nullptr : &asked_.front().event; }
 
 private:
     struct Asked {
@@ -67,11 +70,14 @@ private:
         DeviceTimes times;
         std::vector<at::Tensor> held;
     };
+    void awaitFirst();
     void settleFirst();
 
     const RankDevice& device_;
     EventRing<RunEvent>& ring_;
     bool timed_;
+    DeviceWatch* watch_;
+    traces::Rank rank_;
     std::deque<Asked> asked_;
     TimeNs lastEnd_ = 0;
 };

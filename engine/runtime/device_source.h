@@ -42,6 +42,9 @@ public:
     // From now on what is allocated on them is told to these, by the thread that allocates (engine/probe/device_blocks.h). What counts is
     // the first call of the process.
     virtual void bookMemory(const DeviceBooks& books) const = 0;
+    // What keeps this process from ever using one of these again, after a run on them has failed: an access where there is no memory ends
+    // CUDA for the process, to run out of memory does not. Empty where they are sound. Waits for them.
+    [[nodiscard]] virtual std::string fault(const std::vector<int>& gpus) const = 0;
     // What nobody holds goes back to the GPUs. Nothing runs on them.
     virtual void giveBackMemory() const = 0;
 };

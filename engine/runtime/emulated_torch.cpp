@@ -449,6 +449,7 @@ private:
         RankDevice::Fetched given; // until the device is through, as what is used for the last time
         std::vector<at::Tensor> used;
         try {
+            const DeviceWatch::Wait wait(deviceOf(rank).isCpu() ? nullptr : run.watch, rank, step, work);
             worked = timed(deviceOf(rank), [&] {
                 if (work.kind == ActionKind::AllReduce) return sumGradients(rank, action, times.begin);
                 given = fetch(rank, work, std::move(input.payload), ledger);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "engine/probe/cupti/work_scope.h"
+#include "engine/runtime/device_watch.h"
 #include "engine/runtime/replica_sums.h"
 #include "engine/runtime/step_keeper_torch.h"
 #include "engine/runtime/trouble.h"
@@ -28,6 +29,7 @@ struct Execution {
     const WorkMarks* marks = nullptr; // where kernels are recorded
     const ReplicaSums* sums = nullptr; // among the replicas; none where there is one
     int replica = 0;
+    DeviceWatch* watch = nullptr; // where ranks wait for GPUs
 
     // A rank of this replica among those of all.
     [[nodiscard]] traces::Rank among(traces::Rank rank) const { return traces::Rank{replica * schedule.ranks + rank.value}; }

@@ -33,11 +33,18 @@ std::invoke_result_t<Make> orError(Make&& make)
 class LocalSession final : public Session {
 public:
     explicit LocalSession(LocalSessionOptions options) : options_(options) {}
+    ~LocalSession() override
+    {
+        if (run_ && !run_->settle()) lost().push_back(std::move(here_));
+    }
+    LocalSession(const LocalSession&) = delete;
+    LocalSession& operator=(const LocalSession&) = delete;
 
     Expected<void> start(const Plan& plan) override
     {
         if (run_ && !finished(state_.load()))
             return Error{"a run is going on: stop it first, or wait until it has ended"};
+        if (const std::string why = spent(); !why.empty()) return Error{spentNote(why)};
         return orError([&] { return begin(plan); });
     }
 
@@ -60,6 +67,7 @@ public:
     }
 
     [[nodiscard]] SessionState state() const override { return state_.load(); }
+    [[nodiscard]] std::string spent() const override { return run_ && finished(state_.load()) ? run_->spent() : std::string(); }
     std::vector<traces::Record> takeRecords() override { return inbox_.take(); }
     bool waitForRecords(std::chrono::milliseconds timeout) override { return inbox_.waitFor(timeout); }
 
@@ -92,10 +100,24 @@ private:
 
     [[nodiscard]] bool live() const { return run_ && !finished(state_.load()); }
 
+    // What a run writes to until it is gone, and itself.
+    struct Here {
+        RecordInbox inbox;
+        std::atomic<SessionState> state{SessionState::Idle};
+        std::unique_ptr<Run> run;
+    };
+    // Of runs with a thread that hangs in a GPU: for as long as the process lives.
+    static std::vector<std::unique_ptr<Here>>& lost()
+    {
+        static auto* all = new std::vector<std::unique_ptr<Here>>;
+        return *all;
+    }
+
     LocalSessionOptions options_;
-    RecordInbox inbox_;
-    std::atomic<SessionState> state_{SessionState::Idle};
-    std::unique_ptr<Run> run_; // last: it writes to the others until it is gone
+    std::unique_ptr<Here> here_ = std::make_unique<Here>();
+    RecordInbox& inbox_ = here_->inbox;
+    std::atomic<SessionState>& state_ = here_->state;
+    std::unique_ptr<Run>& run_ = here_->run;
 };
 
 } // namespace

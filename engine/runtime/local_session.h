@@ -17,6 +17,7 @@
 #include "engine/probe/host_memory.h"
 #include "engine/session/session.h"
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -57,6 +58,8 @@ struct LocalSessionOptions {
     std::vector<std::string> profilers = {}; // what in the environment keeps kernels from being recorded (profiler_conflicts.h)
     CuptiSession* cupti = nullptr; // not owned; none: that of the process, which is made where a plan asks for kernels
     const DeviceSource* devices = nullptr; // not owned; the GPUs; none: cudaDevices()
+    // So long a rank may wait for its GPU, before that counts as hanging: no action takes as long.
+    std::chrono::nanoseconds devicePatience = std::chrono::minutes(5);
     ProcessGroup* group = nullptr; // not owned; the processes of mode processes, each of which has a session that is given the same plan
 };
 

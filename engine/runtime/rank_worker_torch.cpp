@@ -44,7 +44,7 @@ public:
         : run_(run), links_(links), own_(rank), rank_(run.among(rank)),
           list_(rankWork(run.schedule, rank, endsOf(run.plan.model), clippingOf(run.plan.run), run.plan.machine.replicas)),
           ring_(run.recorder.ring(rank_)), device_(run.pipeline.device(rank)),
-          ledger_(run.pipeline.ledger(rank)), queue_(device_, ring_, run.plan.run.tracing)
+          ledger_(run.pipeline.ledger(rank)), queue_(device_, ring_, run.plan.run.tracing, run.watch, rank_)
     {
         const bool pairs = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return a.kind() == ActionKind::Overlap; });
         const bool copies = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return engine::isCopy(a.kind()); });
@@ -104,24 +104,44 @@ private:
         }
     }
 
+    // What a device fails with comes when somebody waits for it: it is that of the first action that is not known to be done, of `before`
+    // where there is none, or else of `doing`.
+    template <class Call>
+    bool settled(const Call& call, const char* doing, Step step, const std::optional<Work>& before = {})
+    {
+        try {
+            call();
+            return true;
+        } catch (...) {
+            const RunEvent* const oldest = queue_.oldest();
+            if (oldest == nullptr && !before) return watched(step, doing, [] { throw; });
+            run_.control.fail(describeFailure(oldest != nullptr ? oldest->work : *before, oldest != nullptr ? oldest->step : step, rank_, std::current_exception()));
+            return false;
+        }
+    }
+
     // Until the device has done what it was asked for, so that what comes next has times of its own.
-    void settleDevice()
+    void settleDevice(Step step)
     {
         queue_.settleAll();
+        const DeviceWatch::Wait here(run_.watch, rank_, step);
         device_.drain();
         end_ = std::max(end_, queue_.lastEnd());
     }
 
     bool beginOnDevice(Step step)
     {
-        return device_.isCpu() || watched(step, "beginning the device's part", [&] { device_.beginStep(); });
+        if (device_.isCpu()) return true;
+        const DeviceWatch::Wait here(run_.watch, rank_, step);
+        return watched(step, "beginning the device's part", [&] { device_.beginStep(); });
     }
 
     bool endOnDevice(Step step)
     {
         if (device_.isCpu()) return true;
-        if (!watched(step, "the device's part", [&] { settleDevice(); })) return false;
+        if (!settled([&] { settleDevice(step); }, "the device's part", step)) return false;
         sampleMemory(run_.clock.now());
+        const DeviceWatch::Wait here(run_.watch, rank_, step);
         Work work; // whose loss is looked at
         return attempt(work, step, [&] {
             run_.pipeline.readLosses(own_, step, work);
@@ -190,7 +210,7 @@ private:
             if (device_.isCpu()) ring_.push(event);
             else queue_.add(event, task.onDevice, inUse_.usedUp(task.work, run_.schedule.inference()));
         }
-        if (!device_.isCpu() && !watched(step, "an action", [&] { queue_.settle(); })) return false;
+        if (!device_.isCpu() && !settled([&] { queue_.settle(); }, "an action", step)) return false;
         for (const RunEvent& send : sends) ring_.push(send);
         if (replica_ && action.kind() == ActionKind::Optimizer) replica_->giveWeights(placeOf(action.work));
         return true;
@@ -334,7 +354,7 @@ private:
     {
         try {
             if (device_.isCpu()) {
-                RankDevice::Fetched input = fetch(task);
+                RankDevice::Fetched input = awaited(task, step);
                 task.times = timesFrom(task, input.ready ? input.ready->time() : task.input.available);
                 task.output = run_.pipeline.execute(task.work, step, std::move(input.tensor));
                 run_.trouble.linger(task.work.stage, run_.clock.now() - task.times.begin);
@@ -350,19 +370,29 @@ private:
         }
     }
 
+    // On the CPU, from a GPU.
+    RankDevice::Fetched awaited(Task& task, Step step)
+    {
+        const DeviceWatch::Wait here(task.input.payload.ready ? run_.watch : nullptr, rank_, step, task.work);
+        return fetch(task);
+    }
+
     // Asks for it; what comes of it is there later.
     void performOnDevice(Task& task, Step step)
     {
         const RankDevice::Scope here = device_.enter();
-        const WorkScope mark(run_.marks, step, task.work, run_.replica);
-        task.times = timesFrom(task, task.input.available);
-        RankDevice::Fetched input = fetch(task);
-        inUse_.hold(task.work, input.tensor);
-        task.onDevice = {.ready = std::move(input.ready), .begin = device_.mark(), .source = std::move(input.source)};
-        task.output = run_.pipeline.execute(task.work, step, std::move(input.tensor));
-        task.onDevice.end = device_.mark();
-        if (run_.trouble.factorOf(task.work.stage) <= 1) return;
-        task.onDevice.end->wait();
+        {
+            const DeviceWatch::Wait wait(run_.watch, rank_, step, task.work);
+            const WorkScope mark(run_.marks, step, task.work, run_.replica);
+            task.times = timesFrom(task, task.input.available);
+            RankDevice::Fetched input = fetch(task);
+            inUse_.hold(task.work, input.tensor);
+            task.onDevice = {.ready = std::move(input.ready), .begin = device_.mark(), .source = std::move(input.source)};
+            task.output = run_.pipeline.execute(task.work, step, std::move(input.tensor));
+            task.onDevice.end = device_.mark();
+            if (run_.trouble.factorOf(task.work.stage) <= 1) return;
+            task.onDevice.end->wait();
+        }
         run_.trouble.linger(task.work.stage, task.onDevice.end->time() - task.onDevice.begin->time());
         task.onDevice.end = device_.mark(); // what is asked for next comes after it
     }
@@ -376,10 +406,7 @@ private:
 
     bool settleDeviceBefore(const Work& work, Step step)
     {
-        return attempt(work, step, [&] {
-            settleDevice();
-            return true;
-        });
+        return settled([&] { settleDevice(step); }, "the device's part", step, work);
     }
 
     [[nodiscard]] ActionTimes timesFrom(const Task& task, TimeNs ready) const

@@ -7,6 +7,7 @@
 //   run.begin();
 #pragma once
 
+#include "engine/runtime/device_watch.h"
 #include "engine/runtime/local_session.h"
 #include "engine/runtime/process_run.h"
 #include "engine/runtime/run_control.h"
@@ -36,11 +37,20 @@ public:
     void trouble(const engine::StageTrouble& trouble);
     void stop(); // no more than a word to a run that is over
 
+    // Stops, and waits for the end. False where a rank hangs in a GPU and was given up: then nothing of the run may go away any more.
+    [[nodiscard]] bool settle();
+    // After the end: why its process can have no other one (Session::spent()).
+    [[nodiscard]] const std::string& spent() const { return spent_; }
+
 private:
     enum class Start : std::uint8_t { Awaited, Given, Denied };
 
     void execute();
     void trainSteps();
+    bool claimEnd(); // true once
+    void end();      // of who has claimed it
+    void lookAtDevices(const std::stop_token& stop);
+    void giveUp(const DeviceWatch::Awaited& silent);
     void enterState(engine::SessionState state); // not over Stopping
     void say(const engine::SessionMessage& message);
     void hear(engine::SessionState state); // of the control
@@ -67,7 +77,12 @@ private:
     std::mutex stateMutex_; // guards changes of state_, each with its record, until the run is over
     bool over_ = false;     // guarded by it: nothing changes the state any more but the end
     std::atomic<Start> start_{Start::Awaited};
+    std::optional<DeviceWatch> watch_; // of a run on GPUs
+    std::string spent_;
+    bool givenUp_ = false;
+    std::atomic<bool> ended_{false}; // the two above are what they will be
     std::jthread controller_;
+    std::jthread lookout_; // at watch_
 };
 
 } // namespace stagecraft::runtime

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/run_messages.h"
 
+#include "engine/plan/gpu_list.h"
 #include "engine/plan/plan_json.h"
 #include "traces/base/text.h"
 
@@ -143,6 +144,24 @@ FailureMessage actionFailure(const Work& work, Step step, Rank rank, std::string
     if (work.microbatch != kNoMicroBatch) failure.microbatch = work.microbatch.value;
     failure.step = step.value;
     return failure;
+}
+
+FailureMessage silentGpuFailure(const DeviceWatch::Awaited& awaited, int gpu, TimeNs patience)
+{
+    constexpr TimeNs kSecond = 1'000'000'000;
+    FailureMessage failure = actionFailure(awaited.work, awaited.step, awaited.rank, "");
+    failure.text = fmt::format("{} has not answered rank {} for {} s{} in step {}: it hangs, or it is lost. What ran until then is kept. See "
+                               "nvidia-smi, and the system's log for \"Xid\".",
+                               gpu == kOnCpu ? "A GPU" : "GPU " + std::to_string(gpu), awaited.rank.value, patience / kSecond,
+                               awaited.work.kind == ActionKind::None ? std::string() : ", since it was asked for " + toText(Action{awaited.work, {}}),
+                               awaited.step.value);
+    if (awaited.work.kind == ActionKind::None) failure.stage.reset();
+    return failure;
+}
+
+std::string spentNote(std::string_view why)
+{
+    return fmt::format("The GPUs are lost to this process ({}), so it ends; the next run takes a new one.", why);
 }
 
 FailureMessage checkpointFailure(Step step, const Error& error)

@@ -3,6 +3,7 @@
 // What a run says about itself, in words.
 #pragma once
 
+#include "engine/runtime/device_watch.h"
 #include "engine/runtime/preparation.h"
 #include "engine/runtime/runnable.h"
 #include "engine/session/session_message.h"
@@ -40,6 +41,12 @@ engine::FailureMessage deadlockFailure(const std::string& circle, const engine::
 
 engine::FailureMessage actionFailure(const traces::Work& work, traces::Step step, traces::Rank rank,
                                      std::string_view reason);
+
+// A rank has waited for its GPU, or one on the CPU for that of another, for so long that it is given up.
+engine::FailureMessage silentGpuFailure(const DeviceWatch::Awaited& awaited, int gpu, TimeNs patience);
+
+// Said with the failure of a run that has left its process without its GPUs: why, in the words of the device.
+std::string spentNote(std::string_view why);
 
 engine::FailureMessage checkpointFailure(traces::Step step, const engine::Error& error);
 

@@ -24,9 +24,15 @@
 #include <c10/core/AutogradState.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <set>
 #include <stdexcept>
+#include <utility>
+
+#include <unistd.h>
 
 namespace stagecraft::runtime {
 
@@ -71,6 +77,15 @@ void giveBackGpuMemory(const DeviceSource* source)
         (source != nullptr ? *source : cudaDevices()).giveBackMemory();
     } catch (...) { // a device that has failed gives nothing back
     }
+}
+
+std::string faultOf(const RunnablePlan& runnable, const DeviceSource* source)
+{
+    std::vector<int> gpus = runnable.gpus;
+    std::erase(gpus, kOnCpu);
+    std::ranges::sort(gpus);
+    gpus.erase(std::ranges::unique(gpus).begin(), gpus.end());
+    return (source != nullptr ? *source : cudaDevices()).fault(gpus);
 }
 
 struct Whereabouts {
@@ -136,7 +151,10 @@ Run::Run(RunnablePlan runnable, const LocalSessionOptions& options, RecordInbox&
         processes_.emplace(*options_.group, ProcessRun::Parts{control_, recorder_, trouble_, clock_, [this] { enterState(SessionState::Paused); }});
     recorder_.start(openingInfo(runnable_));
     for (const std::string& note : runnable_.notes) recorder_.post(NoteRecord{note});
+    if (runnable_.plan.run.device == DeviceKind::Cuda)
+        watch_.emplace(runnable_.plan.machine.replicas * runnable_.schedule.ranks, monotonicClock(), options_.devicePatience.count());
     controller_ = std::jthread([this] { execute(); });
+    if (watch_) lookout_ = std::jthread([this](const std::stop_token& stop) { lookAtDevices(stop); });
 }
 
 void Run::begin()
@@ -204,7 +222,11 @@ void Run::say(const SessionMessage& message) { recorder_.post(SessionRecord{writ
 void Run::execute()
 {
     start_.wait(Start::Awaited);
-    if (start_.load() == Start::Denied) return recorder_.finish();
+    if (start_.load() == Start::Denied) {
+        recorder_.finish();
+        ended_.store(true);
+        return ended_.notify_all();
+    }
     try {
         trainSteps();
     } catch (const PreparationStopped&) { // the control knows
@@ -212,12 +234,23 @@ void Run::execute()
         control_.fail(describeFailure(phase_, std::current_exception()));
     }
     if (processes_) processes_->close();
+    if (!claimEnd()) return;
     BlockCache::trim(); // an idle session holds no memory
-    if (runnable_.plan.run.device == DeviceKind::Cuda) giveBackGpuMemory(options_.devices);
-    {
-        const std::lock_guard lock(stateMutex_);
-        over_ = true;
+    if (watch_) {
+        giveBackGpuMemory(options_.devices);
+        if (control_.failure()) spent_ = faultOf(runnable_, options_.devices);
     }
+    end();
+}
+
+bool Run::claimEnd()
+{
+    const std::lock_guard lock(stateMutex_);
+    return !std::exchange(over_, true);
+}
+
+void Run::end()
+{
     recorder_.finish();
 
     std::vector<Record> closing;
@@ -228,7 +261,8 @@ void Run::execute()
     }
     const auto add = [&](const SessionMessage& message) { closing.push_back(SessionRecord{writeMessage(message)}); };
     SessionState last = SessionState::Finished;
-    if (const std::optional<FailureMessage> failure = control_.failure()) {
+    if (std::optional<FailureMessage> failure = control_.failure()) {
+        if (!spent_.empty()) failure->text += " " + spentNote(spent_);
         add(*failure);
         last = SessionState::Failed;
     } else if (control_.ending()) {
@@ -237,6 +271,46 @@ void Run::execute()
     add(StateMessage{last});
     inbox_.push(std::move(closing));
     state_.store(last); // after the records: who sees it can take them all
+    ended_.store(true);
+    ended_.notify_all();
+}
+
+void Run::lookAtDevices(const std::stop_token& stop)
+{
+    const auto pace = std::min<std::chrono::nanoseconds>(std::chrono::nanoseconds(watch_->patience()) / 4, std::chrono::seconds(1));
+    std::mutex mutex;
+    std::condition_variable_any stopped;
+    std::unique_lock lock(mutex);
+    while (!stop.stop_requested()) {
+        stopped.wait_for(lock, stop, pace, [] { return false; });
+        if (const std::optional<DeviceWatch::Awaited> silent = watch_->silent()) return giveUp(*silent);
+    }
+}
+
+// Its rank waits where nobody can wake it, and with it the controller: the run ends without them. They keep all that they may use when the
+// GPU should answer after all, and the process must not wait for it at its own end, where CUDA would.
+void Run::giveUp(const DeviceWatch::Awaited& silent)
+{
+    control_.fail(silentGpuFailure(silent, runnable_.gpus[index(silent.rank) % runnable_.gpus.size()], watch_->patience()));
+    if (processes_) processes_->close();
+    if (!claimEnd()) return;
+    static_cast<void>(::on_exit(
+        [](int status, void*) {
+            std::fflush(nullptr);
+            ::_exit(status);
+        },
+        nullptr));
+    givenUp_ = true;
+    spent_ = "one does not answer";
+    end();
+}
+
+bool Run::settle()
+{
+    if (!watch_ || start_.load() != Start::Given) return true;
+    control_.stop();
+    ended_.wait(false);
+    return !givenUp_;
 }
 
 std::vector<Record> Run::closingRecords()
@@ -250,7 +324,7 @@ std::vector<Record> Run::closingRecords()
     }
     if (options_.fault && options_.fault->kind == InjectedFault::Kind::ExceptionAtEnd) throw std::runtime_error("a fault put in at the end");
     const bool speaks = !processes_ || processes_->rank() == 0;
-    if (!speaks || (control_.failure() && check_ != GradientCheck::Failed)) return closing;
+    if (!speaks || givenUp_ || (control_.failure() && check_ != GradientCheck::Failed)) return closing;
     const Expected<RunResult> result = summarizeRun({.plan = runnable_.plan,
                                                      .schedule = runnable_.schedule,
                                                      .partition = runnable_.partition,
@@ -321,7 +395,7 @@ void Run::trainSteps()
     for (std::size_t j = 0; j < replicas.size(); ++j)
         executions.push_back({r.plan, r.schedule, *replicas[j], recorder_, control_, keeper, clock_,
                               options_.cpuClock ? *options_.cpuClock : threadCpuClock(), r.costs, trouble_, r.firstStep(), tracing.marks(), sums ? &*sums : nullptr,
-                              static_cast<int>(j)});
+                              static_cast<int>(j), watch_ ? &*watch_ : nullptr});
     switch (r.plan.run.mode) {
     case RunMode::Threads: runOnThreads(executions); break;
     case RunMode::Emulated: runEmulated(executions); break;

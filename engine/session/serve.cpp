@@ -101,7 +101,7 @@ public:
             const bool live = going();
             if (!live) {
                 passOn(); // what came with a run's end; the next command may be long in coming
-                if (input_ == kNone) break;
+                if (input_ == kNone || !session_.spent().empty()) break;
             }
             readCommands(live ? 0 : -1);
             if (end_ == End::None && live) session_.waitForRecords(kPace);
@@ -113,7 +113,8 @@ public:
             passOn();
         }
         passOn();
-        return end_ == End::Failed ? 1 : 0;
+        if (end_ == End::Failed) return 1;
+        return session_.spent().empty() ? 0 : kSpentStatus;
     }
 
 private:

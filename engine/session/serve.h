@@ -23,6 +23,9 @@ inline constexpr std::chrono::milliseconds kReaderPatience{2000};
 // Returns the exit code: 0 also where the reader is gone, 1 where input or output failed otherwise (reason on stderr).
 int serve(Session& session, int inputFd, int outputFd, std::chrono::milliseconds patience = kReaderPatience);
 
+// What serve() returns where the session is spent (session.h): what it had to say has been written, and the next run takes a new process.
+inline constexpr int kSpentStatus = 75; // sysexits.h: try again
+
 // The same over standard input and output. Standard output carries the journal alone: whatever else the process prints
 // there from now on (libraries do) goes to standard error instead.
 int serveStandardStreams(Session& session);

@@ -22,6 +22,7 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -64,6 +65,9 @@ public:
     virtual void trouble(const StageTrouble& trouble) = 0;
 
     [[nodiscard]] virtual SessionState state() const = 0;
+    // Why no other run can start in this process: a GPU has failed for good in it, or does not answer. Empty while one can; said by the end
+    // of the run that it happened to. Who serves a session then ends, for a new process to take its place.
+    [[nodiscard]] virtual std::string spent() const { return {}; }
 
     // Moves out all records since the last call, in order. The state may be `Finished` while records are still to be taken.
     virtual std::vector<traces::Record> takeRecords() = 0;

@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdio>
 #include <thread>
+#include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -103,6 +104,40 @@ protected:
         return result;
     }
 };
+
+// Whose first run loses the process its GPUs.
+class SpentSession final : public Session {
+public:
+    Expected<void> start(const Plan&) override
+    {
+        ended_ = true;
+        return {};
+    }
+    void pause() override {}
+    void resume() override {}
+    void stop() override {}
+    void trouble(const StageTrouble&) override {}
+    [[nodiscard]] SessionState state() const override { return ended_ ? SessionState::Failed : SessionState::Idle; }
+    [[nodiscard]] std::string spent() const override { return ended_ ? "gone" : ""; }
+    std::vector<traces::Record> takeRecords() override { return std::exchange(said_, {}); }
+    bool waitForRecords(std::chrono::milliseconds) override { return !said_.empty(); }
+
+private:
+    bool ended_ = false;
+    std::vector<traces::Record> said_{traces::SessionRecord{writeMessage(StateMessage{SessionState::Failed})}};
+};
+
+TEST(Serve, EndsWithItsOwnStatusWhenTheSessionIsSpent)
+{
+    Pipe commands;
+    Pipe journal;
+    SpentSession session;
+    const std::string line = writeCommand({CommandKind::Start, {}}) + "\n";
+    ASSERT_EQ(write(commands.writer(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
+    EXPECT_EQ(serve(session, commands.reader(), journal.writer()), kSpentStatus); // while its input is open
+    std::array<char, 4096> written{};
+    EXPECT_GT(read(journal.reader(), written.data(), written.size()), 0);
+}
 
 TEST_F(ServeTest, RunsAPlanThatComesInAndSendsItsJournalOut)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/bridge/worker_session.h"
 
+#include "engine/session/serve.h"
 #include "ui/bridge/text.h"
 #include "ui/bridge/worker_process.h"
 
@@ -59,10 +60,14 @@ Expected<void> WorkerSession::start(const engine::Plan& plan)
     setState(SessionState::Preparing);
     timer_.start();
     if (worker_ == Worker::None) launch();
-    if (worker_ != Worker::Ending) {
-        QMetaObject::invokeMethod(process_, [process = process_, line = std::exchange(startLine_, {})] { process->send(line); });
-    }
+    if (worker_ != Worker::Ending) sendStart();
     return {};
+}
+
+void WorkerSession::sendStart()
+{
+    sentLine_ = std::exchange(startLine_, {});
+    QMetaObject::invokeMethod(process_, [process = process_, line = sentLine_] { process->send(line); });
 }
 
 void WorkerSession::launch()
@@ -224,9 +229,11 @@ void WorkerSession::onExited(int code, bool killed)
     tick();
     const bool asked = worker_ == Worker::Ending;
     worker_ = Worker::None;
+    const bool spent = !killed && code == engine::kSpentStatus; // said by the run that it happened to
+    if (spent && active() && awaitingRun_) startLine_ = std::exchange(sentLine_, {});
     if (!startLine_.isEmpty()) { // a start waited for this one to end
         launch();
-        QMetaObject::invokeMethod(process_, [process = process_, line = std::exchange(startLine_, {})] { process->send(line); });
+        sendStart();
         return;
     }
     if (active()) {
@@ -238,7 +245,7 @@ void WorkerSession::onExited(int code, bool killed)
         } else {
             fail(tr("The engine %1 during the run. What ran until then is kept; the next run starts a new engine.").arg(how));
         }
-    } else if (!asked && (killed || code != 0)) {
+    } else if (!asked && !spent && (killed || code != 0)) {
         emit workerSaid(tr("The idle engine ended (exit status or signal %1); the next run starts a new one.").arg(code));
     }
 }

@@ -69,6 +69,7 @@ private:
     enum class Worker { None, Running, Ending };
 
     void launch();
+    void sendStart();
     void send(const engine::SessionCommand& command);
     void tick();
     void takeLines();
@@ -89,6 +90,7 @@ private:
     WorkerCommand launchedBy_;
     Worker worker_ = Worker::None;
     QByteArray startLine_; // waits until the worker before has ended
+    QByteArray sentLine_;  // once more for a new worker, where the one that got it was about to end
     bool awaitingRun_ = false; // started, but the worker still says what belongs to the run before
     engine::SessionState state_ = engine::SessionState::Idle;
 };

@@ -88,6 +88,17 @@ public:
         return best > 0 ? 2.0 * kSide * kSide * kSide * 1e3 / static_cast<double>(best) : 0;
     }
 
+    [[nodiscard]] std::string fault(const std::vector<int>& gpus) const override
+    {
+        static_cast<void>(cudaGetLastError()); // one that is over; those for good come again
+        for (const int gpu : gpus) {
+            cudaError_t answer = cudaSetDevice(gpu);
+            if (answer == cudaSuccess) answer = cudaDeviceSynchronize();
+            if (answer != cudaSuccess) return "GPU " + std::to_string(gpu) + ": " + cudaGetErrorString(answer);
+        }
+        return {};
+    }
+
     void giveBackMemory() const override
     {
         at::cuda::clearCublasWorkspaces(); // kept by stream, and the next run has others

@@ -19,6 +19,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -59,6 +60,8 @@ int currentStreamOf(DeviceIndex device)
 
 Stream streamOf(Device device, int number) { return Stream(Stream::UNSAFE, device, number); }
 
+void expectSound() { TORCH_CHECK(!books().failed(), "CUDA error: an illegal memory access was encountered"); }
+
 struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
     [[nodiscard]] DeviceType type() const override { return kType; }
     [[nodiscard]] Device exchangeDevice(Device device) const override
@@ -83,6 +86,7 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
     void destroyEvent(void* event, DeviceIndex) const noexcept override { delete static_cast<Mark*>(event); }
     void record(void** event, const Stream& stream, DeviceIndex, c10::EventFlag) const override
     {
+        expectSound();
         auto* mark = static_cast<Mark*>(*event);
         if (mark == nullptr) *event = mark = new Mark;
         *mark = books().record(static_cast<int>(stream.id()));
@@ -91,12 +95,21 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
     {
         if (event != nullptr) books().block(static_cast<int>(stream.id()), *static_cast<Mark*>(event));
     }
-    [[nodiscard]] bool queryEvent(void* event) const override { return event == nullptr || books().reached(*static_cast<Mark*>(event)); }
+    [[nodiscard]] bool queryEvent(void* event) const override
+    {
+        expectSound();
+        return event == nullptr || books().reached(*static_cast<Mark*>(event));
+    }
     [[nodiscard]] DeviceIndex deviceCount() const noexcept override { return static_cast<DeviceIndex>(setup.count); }
     [[nodiscard]] bool queryStream(const Stream& stream) const override { return books().reached(books().record(static_cast<int>(stream.id()))); }
-    void synchronizeStream(const Stream& stream) const override { books().waitOnHost(books().record(static_cast<int>(stream.id()))); }
+    void synchronizeStream(const Stream& stream) const override
+    {
+        expectSound();
+        books().waitOnHost(books().record(static_cast<int>(stream.id())));
+    }
     void synchronizeEvent(void* event) const override
     {
+        expectSound();
         if (event != nullptr) books().waitOnHost(*static_cast<Mark*>(event));
     }
     [[nodiscard]] double elapsedTime(void* from, void* to, DeviceIndex) const override
@@ -113,6 +126,8 @@ public:
     {
         const Device device = deviceOf(currentDevice);
         if (bytes == 0) return {nullptr, nullptr, &letGo, device};
+        const auto room = static_cast<std::size_t>(setup.memory) - books().held(currentDevice);
+        TORCH_CHECK_WITH(OutOfMemoryError, bytes <= room, "CUDA out of memory. Tried to allocate ", bytes, " bytes; ", room, " are free");
         void* const data = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
         books().take(currentStreamOf(currentDevice), data, bytes);
         if (theBooks.taken != nullptr) theBooks.taken(data, static_cast<traces::Bytes>(bytes));
@@ -163,6 +178,7 @@ Tensor onHost(const Tensor& tensor)
 // The name stays where it is.
 void operateOn(DeviceIndex device, const char* name, const std::vector<StreamBooks::Access>& accesses, TimeNs cost)
 {
+    expectSound();
     const int stream = currentStreamOf(device);
     const traces::Interval when = books().operate(stream, name, accesses, cost);
     if (setup.onOperation) setup.onOperation(name, stream, when);
@@ -265,6 +281,7 @@ void waitForStream(DeviceIndex device) { GuardImpl().synchronizeStream(GuardImpl
 // the host the caller waits.
 Tensor copyFrom(const Tensor& from, const Tensor& to, bool nonBlocking)
 {
+    expectSound();
     const bool fromOurs = isOurs(from);
     const bool toOurs = isOurs(to);
     if (fromOurs && toOurs && from.device() != to.device()) {
@@ -334,6 +351,7 @@ public:
     [[nodiscard]] bool reaches(int, int) const override { return setup.peerAccess; }
     [[nodiscard]] double matmulPeak(int) const override { return FakeGpus::kPeak; }
     void bookMemory(const runtime::DeviceBooks& given) const override { theBooks = given; }
+    [[nodiscard]] std::string fault(const std::vector<int>&) const override { return books().failed() ? "GPU 0: an illegal memory access was encountered" : ""; }
     void giveBackMemory() const override {}
 
     std::vector<runtime::GpuInfo> gpus_;
@@ -370,7 +388,8 @@ FakeGpus& FakeGpus::get()
 void FakeGpus::reset(const Setup& wanted)
 {
     setup = wanted;
-    books().reset();
+    constexpr int kNever = std::numeric_limits<int>::max();
+    books().reset({.failsFrom = wanted.failsFrom.value_or(kNever), .hangsFrom = wanted.hangsFrom.value_or(kNever)});
     devices.gpus_.clear();
     for (int i = 0; i < wanted.count; ++i) devices.gpus_.push_back({"fake GPU", wanted.memory, "0.0"});
     devices.none_ = wanted.count == 0 ? "the test has none" : "";
@@ -381,6 +400,7 @@ const runtime::Clock& FakeGpus::clock() const { return hostClock; }
 std::vector<std::string> FakeGpus::races() const { return books().races(); }
 int FakeGpus::operations() const { return books().operations(); }
 int FakeGpus::hostWaits() const { return books().hostWaits(); }
+void FakeGpus::release() { books().release(); }
 int FakeGpus::blocks() const { return books().blocks(); }
 
 } // namespace stagecraft::test

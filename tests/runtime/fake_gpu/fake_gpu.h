@@ -22,6 +22,7 @@
 #include "engine/runtime/device_source.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,10 +34,14 @@ public:
 
     struct Setup {
         int count = 1;
-        traces::Bytes memory = traces::Bytes{1} << 40; // that each says it has
+        traces::Bytes memory = traces::Bytes{1} << 40; // that each says it has, and has: beyond it LibTorch's error comes
         traces::TimeNs ofOperation = 0;      // what each takes that computes something
         traces::TimeNs ofCopy = 0;           // from one device to another
         bool peerAccess = true;
+        // Operations are numbered from 0. From these on: each fails, and so does each wait, as after an access where there is no memory;
+        // or none is ever over, until release().
+        std::optional<int> failsFrom = {};
+        std::optional<int> hangsFrom = {};
         // Called with each operation and copy, on the thread that asks for it.
         std::function<void(const char* name, int stream, traces::Interval)> onOperation = {};
     };
@@ -49,6 +54,7 @@ public:
     [[nodiscard]] std::vector<std::string> races() const;
     [[nodiscard]] int operations() const; // so far
     [[nodiscard]] int hostWaits() const;  // how often a thread has waited for a stream
+    void release(); // what hangs goes on
     // How many blocks are alive.
     [[nodiscard]] int blocks() const;
 

@@ -36,10 +36,12 @@ bool includes(const VectorClock& clock, int stream, std::uint64_t tick)
 
 } // namespace
 
-void StreamBooks::reset()
+void StreamBooks::reset(const Faults& faults)
 {
     const std::lock_guard lock(mutex_);
     ++runs;
+    faults_ = faults;
+    hanging_ = true;
     for (Stream& stream : streams_) stream.now = {.clock = {}, .device = stream.device};
     host_.clear();
     races_.clear();
@@ -82,6 +84,7 @@ traces::Interval StreamBooks::operate(int stream, const std::string& name, const
     const std::uint64_t tick = ++on.now.clock[static_cast<std::size_t>(stream)];
     const TimeNs begin = std::max(on.now.time, timeOfThread());
     on.now.time = begin + cost;
+    on.now.hangs = on.now.hangs || operations_ >= faults_.hangsFrom;
     ++operations_;
     for (const Access& access : accesses) {
         const auto found = blocks_.find(access.block);
@@ -115,11 +118,13 @@ void StreamBooks::block(int stream, const Mark& mark)
     Mark& now = streams_[static_cast<std::size_t>(stream)].now;
     mergeInto(now.clock, mark.clock);
     now.time = std::max(now.time, mark.time);
+    now.hangs = now.hangs || mark.hangs;
 }
 
 void StreamBooks::waitOnHost(const Mark& mark)
 {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    released_.wait(lock, [&] { return !mark.hangs || !hanging_; });
     mergeInto(host_, mark.clock);
     timeOfThread() = std::max(timeOfThread(), mark.time);
     ++hostWaits_;
@@ -168,6 +173,29 @@ std::vector<std::string> StreamBooks::races() const
 {
     const std::lock_guard lock(mutex_);
     return {races_.begin(), races_.end()};
+}
+
+// The one that fails is not told: as on a device, whoever asks or waits for something after it is.
+bool StreamBooks::failed() const
+{
+    const std::lock_guard lock(mutex_);
+    return operations_ > faults_.failsFrom;
+}
+
+void StreamBooks::release()
+{
+    const std::lock_guard lock(mutex_);
+    hanging_ = false;
+    released_.notify_all();
+}
+
+std::size_t StreamBooks::held(int device) const
+{
+    const std::lock_guard lock(mutex_);
+    std::size_t bytes = 0;
+    for (const auto& [address, block] : blocks_)
+        if (streams_[static_cast<std::size_t>(block.stream)].device == device) bytes += block.bytes;
+    return bytes;
 }
 
 int StreamBooks::operations() const

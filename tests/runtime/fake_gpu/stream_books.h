@@ -5,7 +5,9 @@
 
 #include "traces/base/units.h"
 
+#include <condition_variable>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -25,11 +27,16 @@ struct Mark {
     VectorClock clock;
     TimeNs time = 0;
     int device = 0;
+    bool hangs = false; // until the books are released
 };
 
 class StreamBooks {
 public:
-    void reset();
+    struct Faults { // by the number of an operation, from which on they are
+        int failsFrom = std::numeric_limits<int>::max();
+        int hangsFrom = std::numeric_limits<int>::max();
+    };
+    void reset(const Faults& faults);
     static constexpr std::size_t kPool = 32; // streams of a device, which then come again, as CUDA's
     int newStream(int device); // its number
 
@@ -51,6 +58,9 @@ public:
     static constexpr TimeNs kStart = 1'000'000'000; // of all clocks: 0 is no time to CUPTI
     [[nodiscard]] TimeNs hostTime() const; // of the calling thread
     [[nodiscard]] std::vector<std::string> races() const;
+    [[nodiscard]] bool failed() const;
+    void release(); // what hangs
+    [[nodiscard]] std::size_t held(int device) const; // bytes
     [[nodiscard]] int operations() const;
     [[nodiscard]] int hostWaits() const;
     [[nodiscard]] int blocks() const;
@@ -74,6 +84,9 @@ private:
     void meet(const Block& block, const VectorClock& now, const std::string& what, bool writes);
 
     mutable std::mutex mutex_; // guards all below
+    std::condition_variable released_;
+    Faults faults_;
+    bool hanging_ = false; // not released yet
     std::vector<Stream> streams_;
     std::map<int, std::vector<int>> pools_; // by device
     std::map<int, std::size_t> turns_;

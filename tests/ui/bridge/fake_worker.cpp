@@ -10,7 +10,9 @@
 //   flood    beside all that 50,000 lines on standard error, and one of a million characters
 //   noted    beside all that two notes about the run, one of them twice
 //   late     all of it, and before the answer to the next start a memory point that belongs to this run
+//   spent    all of it, and exits with the status of a spent session when the next start comes, as one that is about to end does
 #include "engine/plan/plan_json.h"
+#include "engine/session/serve.h"
 #include "engine/session/session_message.h"
 #include "engine/simulate/simulate.h"
 #include "traces/format/journal.h"
@@ -178,6 +180,7 @@ int main()
         }
         if (command.value().kind == engine::CommandKind::Quit) return 0;
         if (command.value().kind != engine::CommandKind::Start) continue;
+        if (before == "spent") return engine::kSpentStatus;
         if (before == "late") stream.records({traces::MemoryRecord{}});
         before = command.value().plan.name;
         run(stream, command.value().plan);

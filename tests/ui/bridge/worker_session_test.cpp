@@ -152,6 +152,19 @@ TEST_F(WorkerSessionTest, ReportsTheExitStatusOfAWorkerThatEndedByItself)
     EXPECT_GT(trace.sliceCount(), 0U) << "all that it wrote before is there";
 }
 
+// Its GPUs are lost to it, and it has not ended yet when the next run is to start.
+TEST_F(WorkerSessionTest, StartsTheRunAnewThatASpentWorkerDoesNotTake)
+{
+    ASSERT_TRUE(startAndWait("spent", SessionState::Finished));
+    const qint64 worker = session->workerPid();
+    trace = {};
+    ASSERT_TRUE(startAndWait("plain", SessionState::Finished));
+    EXPECT_NE(session->workerPid(), worker);
+    EXPECT_THAT(failures, testing::IsEmpty());
+    EXPECT_THAT(misfits, testing::IsEmpty());
+    EXPECT_EQ(trace.steps().size(), 2U);
+}
+
 TEST_F(WorkerSessionTest, PassesOnWhereAStageFailed)
 {
     ASSERT_TRUE(startAndWait("fail", SessionState::Failed));

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who waits for a GPU, for what and since when. A thread that waits for a GPU cannot be woken but by the GPU, so one that hangs (a kernel
+// without an end, a card that fell off the bus) would keep the run for ever; somebody else has to look.
+//
+//   DeviceWatch watch(ranks, clock, patience);
+//   {
+//       const DeviceWatch::Wait here(&watch, rank, step, work);   // the rank's thread
+//       event.wait();
+//   }
+//   if (const auto silent = watch.silent()) giveUp(*silent);      // another thread, now and then
+//
+// A wait is all that may block on the device: an action that is asked for counts as well, for reading a value waits, and so does a launch
+// where too much is asked for already.
+#pragma once
+
+#include "engine/probe/clock.h"
+#include "traces/base/action.h"
+
+#include <deque>
+#include <mutex>
+#include <optional>
+
+namespace stagecraft::runtime {
+
+class DeviceWatch {
+public:
+    struct Awaited {
+        traces::Rank rank{};
+        traces::Step step{};
+        traces::Work work{}; // of no kind: what is between the actions
+        TimeNs since = 0;
+    };
+
+    DeviceWatch(int ranks, const Clock& clock, TimeNs patience) : clock_(clock), patience_(patience), slots_(static_cast<std::size_t>(ranks)) {}
+
+    [[nodiscard]] TimeNs patience() const { return patience_; }
+    [[nodiscard]] std::optional<Awaited> silent() const; // the longest of the waits that are longer than the patience
+
+    class Wait {
+    public:
+        Wait(DeviceWatch* watch, traces::Rank rank, traces::Step step, const traces::Work& work = {}); // null: nobody looks
+        ~Wait();
+        Wait(const Wait&) = delete;
+        Wait& operator=(const Wait&) = delete;
+
+    private:
+        DeviceWatch* watch_;
+        traces::Rank rank_;
+        std::optional<Awaited> outer_; // which goes on when this one is over, from then on
+    };
+
+private:
+    struct Slot {
+        mutable std::mutex mutex;
+        std::optional<Awaited> awaited;
+    };
+
+    const Clock& clock_;
+    TimeNs patience_;
+    std::deque<Slot> slots_; // by rank
+};
+
+} // namespace stagecraft::runtime
