@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the engine stands on besides CUPTI: the books of memory, NCCL, LibTorch's kernels, and memory that runs out.
+// What the engine stands on besides CUPTI: the books of memory, NCCL, LibTorch's kernels, memory that runs out, and a GPU that fails.
 #include "engine/probe/device_blocks.h"
 #include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/cuda_devices.h"
@@ -15,10 +15,12 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/index_select.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -260,6 +262,25 @@ void outOfMemory(const ProbeOptions&, ProbeReport& report)
     report.expect(at::empty({tenth}, at::TensorOptions(kGpu).dtype(at::kByte)).numel() == tenth, "what is free is not given out afterwards");
 }
 
+// A kernel that is asked for what is not there ends CUDA for the process: it is caught, and the engine knows that no run can follow.
+void fault(const ProbeOptions&, ProbeReport& report)
+{
+    const at::Tensor table = at::zeros({4, 2}, at::TensorOptions(kGpu));
+    report.expect(cudaDevices().fault({0}).empty(), "the GPU counts as lost before anything has failed");
+    bool caught = false;
+    try {
+        const at::Tensor beyond = at::index_select(table, 0, at::full({1}, 100, at::TensorOptions(kGpu).dtype(at::kLong)));
+        synchronize();
+    } catch (const c10::Error& error) {
+        caught = true;
+        report.figure("text", std::string(error.what_without_backtrace()).substr(0, 120));
+    }
+    report.expect(caught, "row 100 of 4 was read without an error");
+    const std::string lost = cudaDevices().fault({0});
+    report.figure("fault", lost);
+    report.expect(!lost.empty(), "the GPU counts as sound after an error for good");
+}
+
 } // namespace
 
 std::vector<ProbePart> engineParts()
@@ -270,6 +291,7 @@ std::vector<ProbePart> engineParts()
         {"nccl-two-on-one", "", ncclTwice},
         {"kernels", "", kernels},
         {"out-of-memory", "", outOfMemory},
+        {"fault", "", fault},
     };
 }
 

@@ -58,8 +58,8 @@ RunSection::RunSection(QWidget* parent)
                             {tr("emulated"), RunMode::Emulated, tr("Virtual ranks: each action alone, at its place in virtual time.")},
                             {tr("processes"), RunMode::Processes}});
     setItemEnabled(*mode_, static_cast<int>(RunMode::Processes), false,
-                   tr("mpirun starts these runs, a process per rank: mpirun -np 4 stagecraft-cli run PLAN --mode processes --trace run.strace. "
-                      "Then open the trace."));
+                   tr("mpirun starts these runs, a process per rank: mpirun -np 4 stagecraft-cli run PLAN --mode processes --trace run.strace; "
+                      "or torchrun --no-python --nproc-per-node 4 in its place. Then open the trace."));
     offer<DeviceKind>(*device_, {{tr("CPU"), DeviceKind::Cpu}, {tr("GPU (CUDA)"), DeviceKind::Cuda}});
     gpus_->setPlaceholderText(tr("spread evenly"));
     offer<TraceLevel>(*tracing_, {{tr("host"), TraceLevel::HostSpans, tr("When the host asked a GPU for an action.")},

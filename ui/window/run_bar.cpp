@@ -104,18 +104,18 @@ QStringList RunBar::runParts() const
 {
     const RunController& run = workbench_.run();
     QStringList parts;
-    const QString mode = toQt(engine::runModeText(run.plan().run.mode));
+    const QString manner = mannerText(run.plan().run);
     switch (run.state()) {
     case SessionState::Idle: {
         const QString& obstacle = workbench_.whyNotRunnable();
-        parts << (obstacle.isEmpty() ? tr("ready to run (%1)").arg(toQt(engine::runModeText(workbench_.document().plan().run.mode))) : obstacle);
+        parts << (obstacle.isEmpty() ? tr("ready to run (%1)").arg(mannerText(workbench_.document().plan().run)) : obstacle);
         return parts;
     }
-    case SessionState::Preparing: parts << tr("preparing (%1)").arg(mode); break;
-    case SessionState::Running: parts << tr("running (%1)").arg(mode); break;
+    case SessionState::Preparing: parts << tr("preparing (%1)").arg(manner); break;
+    case SessionState::Running: parts << tr("running (%1)").arg(manner); break;
     case SessionState::Paused: parts << tr("paused"); break;
     case SessionState::Stopping: parts << tr("stopping: ranks finish their action"); break;
-    case SessionState::Finished: parts << tr("finished (%1)").arg(mode); break;
+    case SessionState::Finished: parts << tr("finished (%1)").arg(manner); break;
     case SessionState::Stopped: parts << tr("stopped"); break;
     case SessionState::Failed: parts << tr("failed, see the log"); break;
     }

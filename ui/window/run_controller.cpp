@@ -134,7 +134,13 @@ QString RunController::label() const
 {
     return tr("run of %1, %2, %3, %4")
         .arg(plan_.name.empty() ? tr("an unnamed plan") : toQt(plan_.name), counted(plan_.pipeline.ranks, "rank"),
-             toQt(engine::runModeText(plan_.run.mode)), startedAt_);
+             mannerText(plan_.run), startedAt_);
+}
+
+QString mannerText(const engine::RunSpec& run)
+{
+    const QString mode = toQt(engine::runModeText(run.mode));
+    return run.device == engine::DeviceKind::Cuda ? RunController::tr("%1 on GPUs").arg(mode) : mode;
 }
 
 QString whyNotRunnable(const engine::Plan& plan)

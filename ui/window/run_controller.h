@@ -16,6 +16,9 @@
 
 namespace stagecraft::ui {
 
+// How a run of the plan is carried out: "threads", "emulated on GPUs".
+QString mannerText(const engine::RunSpec& run);
+
 class RunController : public QObject {
     Q_OBJECT
 public:
@@ -43,7 +46,7 @@ public:
     [[nodiscard]] std::optional<double> lastLoss() const;
     [[nodiscard]] int finishedSteps() const { return trace_ ? static_cast<int>(trace_->steps().size()) : 0; }
 
-    // How the run's measured times are called in a plan: "run of gpt-small, 2 ranks, threads, 2026-11-28 14:03".
+    // How the run's measured times are called in a plan: "run of gpt-small, 2 ranks, threads on GPUs, 2026-11-28 14:03".
     [[nodiscard]] QString label() const;
 
 signals:

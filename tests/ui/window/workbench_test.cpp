@@ -87,6 +87,17 @@ TEST_F(WorkbenchTest, SaysWhyAPlanWithoutAModelCannotRun)
     EXPECT_FALSE(bench.other());
 }
 
+TEST_F(WorkbenchTest, SaysOfARunThatItIsOnGpus)
+{
+    open("hello", "hello");
+    engine::Plan plan = bench.document().plan();
+    plan.run.device = engine::DeviceKind::Cuda;
+    bench.document().startFrom(plan);
+    ASSERT_TRUE(bench.startRun().ok());
+    ASSERT_TRUE(waitFor(SessionState::Finished));
+    EXPECT_TRUE(bench.run().label().startsWith("run of hello, 2 ranks, threads on GPUs, ")) << bench.run().label().toStdString();
+}
+
 TEST_F(WorkbenchTest, TakesMeasuredTimesOverAndLaysTheNewSimulationOverTheRun)
 {
     open("hello", "hello");
