@@ -42,7 +42,7 @@ struct Options {
     std::string plan;
     Overrides overrides;
     Overrides::Text mode, device, gpus, tracing, tf32, steps, check, data, targets, tokens;
-    Overrides::Text activations, handoff, handoffDepth, slowdown;
+    Overrides::Text activations, handoff, handoffDepth, transport, slowdown;
     Overrides::Text checkpoint, checkpointEvery, resume, clipNorm, lossScale;
     std::string trace;
     bool json = false;
@@ -139,6 +139,13 @@ Expected<engine::Plan> withRunOptions(engine::Plan plan, const Options& options)
         if (!kind.ok()) return kind.error();
         plan.run.handoff = kind.value();
         if (kind.value() == HandoffKind::Boxes) plan.run.handoffDepth = 0;
+    }
+    if (options.transport) {
+        using engine::Transport;
+        const auto transport = choose("--transport", *options.transport, std::array{Transport::Auto, Transport::Nccl, Transport::Host},
+                                      +[](Transport each) { return engine::wordOf(engine::kTransportWords, each); });
+        if (!transport.ok()) return transport.error();
+        plan.run.transport = transport.value();
     }
     if (options.handoffDepth) {
         const Expected<long long> depth = parseWhole("--handoff-depth", *options.handoffDepth, 0, 1 << 20);
@@ -509,6 +516,7 @@ void addRun(CLI::App& program, Work& work)
     text("--tokens", options->tokens, "characters|bytes", "Of a text");
     text("--activations", options->activations, "allocator|saved-tensors",
          "What tells the activations of a micro-batch: the allocator, or beside it what autograd saves");
+    text("--transport", options->transport, "auto|nccl|host", "How tensors go from GPU to GPU (mode processes): by NCCL, or by way of the host");
     text("--handoff", options->handoff, "boxes|mutex|ring|semaphore", "How tensors go from thread to thread (mode threads)");
     text("--handoff-depth", options->handoffDepth, "N", "Tensors that may wait between two stages before their sender has to; 0: all");
     text("--slowdown", options->slowdown, "x,x,...", "One factor per stage: its actions take so many times as long, on purpose");

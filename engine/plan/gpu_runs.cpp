@@ -20,7 +20,6 @@ Error refusal(std::string_view what, std::string_view instead)
 // All but what the order of actions decides.
 Expected<void> checkWithoutSchedule(const Plan& plan)
 {
-    if (plan.run.mode == RunMode::Processes) return refusal("the ranks are processes", "mode threads or emulated");
     if (plan.machine.replicas > 1) return refusal(fmt::format("the plan has {} replicas", plan.machine.replicas), "1 replica");
     return {};
 }

@@ -149,6 +149,7 @@ Expected<void> readRun(const Json& json, RunSpec& run)
     object.text("resume", run.resume);
     object.choice("handoff", run.handoff, choices(kHandoffWords));
     object.integer("handoff_depth", run.handoffDepth, 0, kMostSize);
+    object.choice("transport", run.transport, choices(kTransportWords));
     object.array("gpus", [&](const Json& gpu, const std::string& path) -> Expected<void> {
         const bool onCpu = gpu.is_string() && gpu.get_ref<const std::string&>() == kCpuWord;
         const bool numbered = gpu.is_number_integer() && gpu.get<double>() >= 0 && gpu.get<double>() < kMostGpus;

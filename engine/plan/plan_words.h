@@ -62,6 +62,7 @@ inline constexpr std::array<Word<RateCourse>, 3> kRateCourseWords{
 
 inline constexpr std::array<Word<HandoffKind>, 4> kHandoffWords{
     {{"boxes", HandoffKind::Boxes}, {"mutex", HandoffKind::Mutex}, {"ring", HandoffKind::Ring}, {"semaphore", HandoffKind::Semaphore}}};
+inline constexpr std::array<Word<Transport>, 3> kTransportWords{{{"auto", Transport::Auto}, {"nccl", Transport::Nccl}, {"host", Transport::Host}}};
 inline constexpr std::array<Word<ActivationAccount>, 2> kActivationAccountWords{
     {{"allocator", ActivationAccount::Allocator}, {"saved-tensors", ActivationAccount::SavedTensors}}};
 

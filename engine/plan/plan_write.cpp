@@ -79,6 +79,7 @@ OrderedJson runJson(const RunSpec& run)
     if (!run.resume.empty()) json["resume"] = run.resume;
     if (run.handoff != usual.handoff) json["handoff"] = wordOf(kHandoffWords, run.handoff);
     if (run.handoffDepth != usual.handoffDepth) json["handoff_depth"] = run.handoffDepth;
+    if (run.transport != usual.transport) json["transport"] = wordOf(kTransportWords, run.transport);
     for (const int gpu : run.gpus) json["gpus"].push_back(gpu == kOnCpu ? OrderedJson(kCpuWord) : OrderedJson(gpu));
     if (run.tracing != usual.tracing) json["tracing"] = wordOf(kTraceLevelWords, run.tracing);
     if (run.tf32) json["tf32"] = true;

@@ -20,6 +20,7 @@ struct GpuInfo {
     std::string name;         // "NVIDIA H200"
     traces::Bytes memory = 0; // all of it
     std::string architecture; // compute capability: "9.0"
+    std::string bus = {};     // its place there, "0000:1b:00": the same to all processes of the host, as its number is not
 };
 
 // Called under the allocator's locks: they call nothing of LibTorch.

@@ -81,6 +81,8 @@ public:
 
     [[nodiscard]] RankDevice& device(traces::Rank rank) { return devices_[traces::index(rank)]; }
     [[nodiscard]] const RankDevice& deviceOf(const Place& place) const { return devices_[traces::index(schedule_.rankOf(place.flow, place.stage))]; }
+    // Of a stage that another process holds: where this one computes.
+    [[nodiscard]] c10::Device computesOn(const Place& place) const { return holds(place) ? deviceOf(place).device() : devices_[traces::index(*only_)].device(); }
     // Of a rank on a GPU, whose device is through with the step: throws std::domain_error where a loss of its last stage is no finite
     // number, and names the action.
     void readLosses(traces::Rank rank, traces::Step step, traces::Work& work);

@@ -6,6 +6,7 @@
 #include "engine/runtime/tensor_mail_torch.h"
 
 #include <cstring>
+#include <type_traits>
 
 namespace stagecraft::runtime {
 
@@ -32,9 +33,15 @@ void give(const std::vector<at::Tensor>&, Direction) {} // they go once they are
 } // namespace
 
 template <class Payload>
-ProcessHandoff<Payload>::ProcessHandoff(ProcessRun& all, const Size& size, const Place& place, MailKind kind, OwnerOf ownerOf)
+ProcessHandoff<Payload>::ProcessHandoff(ProcessRun& all, const HandoffSize& size, const HandoffPlace& place, MailKind kind, OwnerOf ownerOf)
     : all_(all), place_(place), kind_(kind), ownerOf_(std::move(ownerOf)), boxes_(size.stages, size.units, {}, size.flows)
 {
+    if (std::is_same_v<Payload, Boundary> && !place_.device.isCpu())
+        outbox_.emplace(place_.device, [this](const std::exception_ptr& error) {
+            engine::FailureMessage failure = describeFailure("sending to another rank", error);
+            failure.rank = all_.rank();
+            place_.control.fail(std::move(failure));
+        });
     all_.group().office().subscribe(kind_, this);
 }
 
@@ -49,11 +56,23 @@ TimeNs ProcessHandoff<Payload>::put(const BoxAddress& address, Payload payload, 
 {
     const int owner = ownerOf_(address).value;
     if (owner == all_.rank()) return boxes_.put(address, std::move(payload), clock);
-    TensorMail mail = packTensors(listOf(std::move(payload)));
+    if constexpr (std::is_same_v<Payload, Boundary>) {
+        if (outbox_) {
+            outbox_->give(std::move(payload), [this, owner, address](at::Tensor onHost) { send(owner, address, {std::move(onHost)}); });
+            return clock.now();
+        }
+    }
+    send(owner, address, listOf(std::move(payload)));
+    return clock.now();
+}
+
+template <class Payload>
+void ProcessHandoff<Payload>::send(int to, const BoxAddress& address, const std::vector<at::Tensor>& tensors)
+{
+    TensorMail mail = packTensors(tensors);
     std::string text(reinterpret_cast<const char*>(&address), sizeof address);
     text += mail.text;
-    all_.group().office().send(owner, kind_, text, mail.bodies, std::move(mail.keep));
-    return clock.now();
+    all_.group().office().send(to, kind_, text, mail.bodies, std::move(mail.keep));
 }
 
 template <class Payload>
@@ -72,7 +91,7 @@ std::optional<Arrival<Payload>> ProcessHandoff<Payload>::take(const BoxAddress& 
 template <class Payload>
 std::shared_ptr<void> ProcessHandoff<Payload>::prepare(int, std::string_view text, std::span<const std::size_t>, std::vector<std::span<std::byte>>& room)
 {
-    const AllocationScope scope({.ledger = &place_.ledger, .memory = MemoryClass::Buffers});
+    const AllocationScope scope({.ledger = place_.device.isCpu() ? &place_.ledger : nullptr, .memory = MemoryClass::Buffers});
     auto tensors = std::make_shared<std::vector<at::Tensor>>(tensorsLike(text.substr(sizeof(BoxAddress))));
     room = roomOf(*tensors);
     return tensors;

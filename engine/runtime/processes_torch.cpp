@@ -40,7 +40,10 @@ Place lastPlace(const engine::Schedule& schedule, Flow flow) { return {flow, Sta
 
 class ProcessMeeting final : public StepMeeting {
 public:
-    ProcessMeeting(const Execution& run, ProcessRun& all, ReportedStages& others) : run_(run), all_(all), others_(others) {}
+    ProcessMeeting(const Execution& run, ProcessRun& all, ReportedStages& others, double peakFlops)
+        : run_(run), all_(all), others_(others), peakFlops_(peakFlops)
+    {
+    }
 
     bool meet(Rank rank, int step, TimeNs end) override
     {
@@ -104,7 +107,8 @@ private:
             losses->push_back(run_.pipeline.stage(place).losses());
         }
         for (const std::vector<double>& each : *losses) bodies.push_back(bytesOf(each));
-        office().send(0, MailKind::Report, shapes.dump(), bodies, losses);
+        const Json text{{"last", shapes}, {"peak", step == run_.firstStep ? peakFlops_ : 0}};
+        office().send(0, MailKind::Report, text.dump(), bodies, losses);
 
         const bool inference = run_.schedule.inference();
         const bool asynchronous = run_.schedule.asynchronous();
@@ -147,6 +151,7 @@ private:
     const Execution& run_;
     ProcessRun& all_;
     ReportedStages& others_;
+    const double peakFlops_;
     TimeNs stepBegin_ = 0;
 };
 
@@ -155,7 +160,9 @@ private:
 void ReportedStages::take(int, const Mail& report)
 {
     std::size_t next = 0;
-    for (const Json& each : Json::parse(report.text)) {
+    const Json text = Json::parse(report.text);
+    peakFlops_ += text.at("peak").get<double>();
+    for (const Json& each : text.at("last")) {
         const Place place{each.at("flow").get<Flow>(), Stage{each.at("stage").get<int>()}};
         shapes_[place] = each.at("shape").get<std::vector<std::int64_t>>();
         losses_[place] = numbersOf(report.bodies[next++]);
@@ -207,18 +214,17 @@ StageState ReportedStages::state(const Place&, Rank owner)
     return state;
 }
 
-void runAsProcess(const Execution& run, ProcessRun& all, ReportedStages& others)
+void runAsProcess(const Execution& run, ProcessRun& all, ReportedStages& others, double peakFlops)
 {
     const Rank own{all.rank()};
     const engine::Schedule& schedule = run.schedule;
     const int flows = static_cast<int>(schedule.flows().size());
-    MemoryLedger& ledger = run.pipeline.ledger(own);
+    const HandoffPlace here{run.control, run.pipeline.ledger(own), run.pipeline.device(own), run.clock};
     const auto ownerOf = [&](const BoxAddress& box) { return schedule.rankOf(box.flow, box.receiver); };
-    ProcessHandoff<Boundary> handoff(all, {schedule.stages(), mostUnits(schedule), flows}, {run.control, ledger, run.clock}, MailKind::Boundary, ownerOf);
-    ProcessHandoff<std::vector<at::Tensor>> gradients(all, {schedule.stages(), 1, flows}, {run.control, ledger, run.clock}, MailKind::Gradients, ownerOf);
-    ProcessHandoff<at::Tensor> norms(all, {schedule.ranks, 1, 1}, {run.control, ledger, run.clock}, MailKind::Norms,
-                                     [](const BoxAddress& box) { return Rank{box.receiver.value}; });
-    ProcessMeeting meeting(run, all, others);
+    ProcessHandoff<Boundary> handoff(all, {schedule.stages(), mostUnits(schedule), flows}, here, MailKind::Boundary, ownerOf);
+    ProcessHandoff<std::vector<at::Tensor>> gradients(all, {schedule.stages(), 1, flows}, here, MailKind::Gradients, ownerOf);
+    ProcessHandoff<at::Tensor> norms(all, {schedule.ranks, 1, 1}, here, MailKind::Norms, [](const BoxAddress& box) { return Rank{box.receiver.value}; });
+    ProcessMeeting meeting(run, all, others, peakFlops);
     for (int r = 1; r < schedule.ranks; ++r) run.control.leave(); // those of other processes
     std::jthread thread;
     try {

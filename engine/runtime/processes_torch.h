@@ -26,6 +26,7 @@ public:
     void take(int rank, const Mail& report);
     std::vector<double> losses(const Place& place) override { return losses_[place]; }
     std::vector<std::int64_t> outputShape(const Place& place) override { return shapes_[place]; }
+    [[nodiscard]] double peakFlops() const { return peakFlops_; } // of all that have reported: what each measured of its GPU before the run
     // Throw PreparationStopped where the run ends.
     std::vector<at::Tensor> tensors(const Place& place, Rank owner) override;
     StageState state(const Place& place, Rank owner) override;
@@ -36,8 +37,10 @@ private:
     ProcessRun& all_;
     std::map<Place, std::vector<double>> losses_;
     std::map<Place, std::vector<std::int64_t>> shapes_;
+    double peakFlops_ = 0;
 };
 
-void runAsProcess(const Execution& run, ProcessRun& all, ReportedStages& others);
+// `peakFlops`: what this process measured.
+void runAsProcess(const Execution& run, ProcessRun& all, ReportedStages& others, double peakFlops);
 
 } // namespace stagecraft::runtime

@@ -12,6 +12,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace stagecraft::runtime {
 
@@ -74,6 +75,8 @@ void RankDevice::drain() const
     if (stream_) stream_->synchronize();
 }
 
+c10::Stream RankDevice::anotherStream() const { return newStream(device()); }
+
 c10::Stream RankDevice::streamOn(c10::Device other)
 {
     auto known = elsewhere_.find(other);
@@ -94,13 +97,15 @@ RankDevice::Fetched RankDevice::fetch(Boundary from)
         if (from.ready) from.ready->wait();
         return {from.tensor.cpu().requires_grad_(leaf), std::move(from.ready)};
     }
-    if (from.tensor.is_cpu()) return {from.tensor.to(device()).requires_grad_(leaf)};
     // LibTorch copies on the stream that is current where the source is, after and before what the one that is current here does
-    const c10::Stream there = streamOn(from.tensor.device());
-    if (from.ready) from.ready->before(there);
+    std::vector<c10::Stream> streams{*copies_};
+    if (!from.tensor.is_cpu()) {
+        streams.push_back(streamOn(from.tensor.device()));
+        if (from.ready) from.ready->before(streams.back());
+    }
     Fetched copy;
     {
-        const c10::MultiStreamGuard guard({there, *copies_});
+        const c10::MultiStreamGuard guard(streams);
         const c10::DeviceGuard device(copies_->device());
         copy = {from.tensor.to(copies_->device(), /*non_blocking=*/true).requires_grad_(leaf), std::make_shared<const StreamMoment>(*copies_, base_),
                 std::move(from.tensor)};

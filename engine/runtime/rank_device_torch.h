@@ -82,6 +82,7 @@ public:
         c10::OptionalStreamGuard guard_;
     };
     [[nodiscard]] Scope enter() const { return Scope(stream_); }
+    [[nodiscard]] c10::Stream anotherStream() const; // of a GPU, for a thread beside the rank's: Scope(stream)
 
     // NVIDIA's libraries take memory at the first product of a thread and stream: that is nobody's, and not the first action's time.
     void warmUp() const;                   // on the rank's thread
@@ -91,10 +92,11 @@ public:
 
     struct Fetched {
         at::Tensor tensor;
-        DeviceMark ready = {};  // when it is here: where it was copied between devices, the end of the copy
+        DeviceMark ready = {};  // when it is here: where it was copied to a GPU, the end of the copy
         at::Tensor source = {}; // of such a copy: to be held until `ready`
     };
-    // Here, and after what makes it; a leaf of its own where it was copied. In enter(). The CPU waits for it.
+    // Here, and after what makes it; a leaf of its own where it was copied. In enter(). The CPU waits for it; a GPU does not, but for what
+    // the driver needs to take a tensor off the host.
     [[nodiscard]] Fetched fetch(Boundary from);
 
 private:

@@ -22,7 +22,7 @@ Reenactment::Reenactment(const engine::Plan& plan, const engine::Schedule& sched
     int layer = 0;
     for (std::size_t s = 0; s < partition.size(); ++s) {
         const Place place{traces::Flow::Single, traces::Stage{s}};
-        StageState& stage = stages_.emplace_back(pipeline.deviceOf(place).device(), dutiesOf(schedule, place));
+        StageState& stage = stages_.emplace_back(pipeline.computesOn(place), dutiesOf(schedule, place));
         const c10::OptionalDeviceGuard guard(stage.device);
         std::vector<Tensor>& first = stage.versions.emplace_back();
         for (int i = 0; i < partition[s]; ++i, ++layer) {

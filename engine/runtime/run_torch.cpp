@@ -71,6 +71,16 @@ double peakOf(const RunnablePlan& runnable, const DeviceSource* source)
     return all / static_cast<double>(runnable.gpus.size());
 }
 
+// What this process measures of the sum over all ranks. Of the processes on one GPU the first measures it for all; of processors rank 0
+// its own, for they count as alike.
+double peakOfProcess(const RunnablePlan& runnable, const DeviceSource* source, Rank own)
+{
+    if (runnable.plan.run.device == DeviceKind::Cpu) return own == Rank{0} ? matmulPeak() * runnable.schedule.ranks : 0;
+    const int gpu = runnable.gpus[index(own)];
+    if (gpu == kOnCpu) return matmulPeak();
+    return firstOfItsGpu(runnable.places, own.value) ? (source != nullptr ? *source : cudaDevices()).matmulPeak(gpu) : 0;
+}
+
 void giveBackGpuMemory(const DeviceSource* source)
 {
     try {
@@ -372,7 +382,7 @@ void Run::trainSteps()
         if (!taken.ok()) throw std::runtime_error(taken.error().message);
         lock.emplace(std::move(taken).value());
     }
-    if (!processes_ || processes_->rank() == 0) peakFlops_ = peakOf(r, options_.devices); // only who tells the result
+    peakFlops_ = processes_ ? peakOfProcess(r, options_.devices, Rank{processes_->rank()}) : peakOf(r, options_.devices);
     std::optional<ReportedStages> others;
     if (processes_) others.emplace(*processes_);
     const std::optional<Rank> own = ownRank(r.plan, options_);
@@ -399,7 +409,10 @@ void Run::trainSteps()
     switch (r.plan.run.mode) {
     case RunMode::Threads: runOnThreads(executions); break;
     case RunMode::Emulated: runEmulated(executions); break;
-    case RunMode::Processes: runAsProcess(executions.front(), *processes_, *others); break;
+    case RunMode::Processes:
+        runAsProcess(executions.front(), *processes_, *others, peakFlops_);
+        peakFlops_ = (peakFlops_ + others->peakFlops()) / r.schedule.ranks; // rank 0 tells it
+        break;
     }
     tracing.end();
     if (keeper.completed() > 0) outputs_ = {outputShape(replicas)};

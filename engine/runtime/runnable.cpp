@@ -248,12 +248,20 @@ std::string handoffLeftOut(const RunSpec& run)
                        runModeText(run.mode));
 }
 
+std::string transportLeftOut(const RunSpec& run)
+{
+    if (run.transport == Transport::Auto || (run.mode == RunMode::Processes && run.device == DeviceKind::Cuda)) return {};
+    return fmt::format("run.transport {} is of mode processes on the device cuda, and says nothing here", wordOf(kTransportWords, run.transport));
+}
+
 Expected<void> checkProcesses(const Plan& plan, const ProcessGroup* group)
 {
     if (plan.machine.replicas > 1)
         return Error{fmt::format("mode processes runs one replica, and the plan's machine has {}: take mode threads or emulated", plan.machine.replicas)};
     if (plan.run.activations == ActivationAccount::SavedTensors)
         return Error{"run.activations: \"saved-tensors\" is counted over all ranks of one process; take \"allocator\", or mode threads or emulated"};
+    if (plan.run.device == DeviceKind::Cuda && plan.run.transport == Transport::Nccl)
+        return Error{"run.transport: no run takes nccl yet, tensors go from GPU to GPU by way of the host; take host or auto"};
     const std::string ranks = traces::counted(plan.pipeline.ranks, "rank");
     const std::string mpirun = fmt::format("mpirun -np {} stagecraft-cli run PLAN --mode processes", plan.pipeline.ranks);
     const std::string torchrun = fmt::format("torchrun --no-python --nproc-per-node {} stagecraft-cli run PLAN --mode processes", plan.pipeline.ranks);
@@ -305,15 +313,22 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMem
                                  "gradients once a step: take 1 replica, a schedule with an update at the end of a step, or simulate this one",
                                  schedule.value().name)};
     Expected<std::vector<int>> gpus(std::vector<int>(static_cast<std::size_t>(plan.pipeline.ranks), kOnCpu));
-    if (plan.run.device == DeviceKind::Cuda) gpus = gpuPlaces(plan, schedule.value(), devices != nullptr ? *devices : cudaDevices());
+    const auto source = [devices]() -> const DeviceSource& { return devices != nullptr ? *devices : cudaDevices(); };
+    if (plan.run.device == DeviceKind::Cuda) gpus = gpuPlaces(plan, schedule.value(), source(), group);
     if (!gpus.ok()) return gpus.error();
     const Expected<Partition> partition = partitionOf(plan);
     if (!partition.ok()) return partition.error();
     RunnablePlan runnable{plan, withoutCommunication(schedule.value()), partition.value(), costs.value(), data.value(), {}};
     runnable.gpus = std::move(gpus).value();
+    if (plan.run.mode == RunMode::Processes) {
+        runnable.places.resize(static_cast<std::size_t>(plan.pipeline.ranks));
+        RankPlace& own = runnable.places[static_cast<std::size_t>(group->rank())];
+        own = plan.run.device == DeviceKind::Cuda ? placeOfRank(runnable.gpus, *group, source()) : RankPlace{.host = group->member(group->rank()).host, .gpu = ""};
+    }
     if (plan.machine.replicas > 1 && gathersWeights(runnable.schedule)) // a list that divides weights divides all, whoever wrote it
         runnable.plan.pipeline.sharding = runnable.costs.sharding = Sharding::Zero3;
-    runnable.notes = {judgeMemory(memoryNeed(runnable.plan, runnable.schedule, runnable.costs), memory).value(), leftOutOf(plan.machine), handoffLeftOut(plan.run)};
+    runnable.notes = {judgeMemory(memoryNeed(runnable.plan, runnable.schedule, runnable.costs), memory).value(), leftOutOf(plan.machine), handoffLeftOut(plan.run),
+                      transportLeftOut(plan.run)};
     std::erase(runnable.notes, "");
     if (const auto resumed = resume(runnable); !resumed.ok()) return resumed.error();
     if (!plan.run.checkpoint.empty() && (group == nullptr || group->rank() == 0)) // who writes them

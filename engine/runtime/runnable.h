@@ -7,6 +7,7 @@
 #include "engine/data/dataset.h"
 #include "engine/plan/plan.h"
 #include "engine/probe/host_memory.h"
+#include "engine/transport/rank_places.h"
 
 #include <memory>
 #include <string>
@@ -25,7 +26,8 @@ struct RunnablePlan {
     std::shared_ptr<const engine::Dataset> data; // that the plan learns from; nothing: synthetic
     std::vector<std::string> notes; // what whoever starts it should know
     std::shared_ptr<const engine::Checkpoint> resume = {}; // that it goes on from
-    std::vector<int> gpus = {};                            // of each rank; kOnCpu: none
+    std::vector<int> gpus = {};                            // of each rank; kOnCpu: none; of processes one's own alone
+    std::vector<RankPlace> places = {};                    // of processes, by rank: where all are, as far as they have told each other
 
     [[nodiscard]] int firstStep() const { return resume ? resume->step : 0; }
 };

@@ -44,7 +44,8 @@ TensorMail packTensors(const std::vector<at::Tensor>& tensors)
             continue;
         }
         // Gaps or repetitions in memory do not travel.
-        const at::Tensor sent = tensor.is_non_overlapping_and_dense() ? tensor.detach() : tensor.detach().contiguous();
+        const at::Tensor dense = tensor.is_non_overlapping_and_dense() ? tensor.detach() : tensor.detach().contiguous();
+        const at::Tensor sent = dense.cpu(); // the same where it is there
         form = {static_cast<std::int8_t>(sent.scalar_type()), static_cast<std::uint8_t>(tensor.requires_grad()), static_cast<std::uint16_t>(sent.dim())};
         append(mail.text, &form, sizeof form);
         append(mail.text, sent.sizes().data(), sent.sizes().size() * sizeof(std::int64_t));

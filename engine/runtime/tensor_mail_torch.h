@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tensors as mail between processes: the text says what they look like, the bodies are their values as they lie in memory. A tensor
-// arrives with the strides it had, so kernels go the same way through it, and give the same bits, as in one process. Private to the
-// runtime.
+// arrives with the strides it had, so kernels go the same way through it, and give the same bits, as in one process. Of a tensor on a GPU
+// its copy on the host travels: for the caller to wait before that it is made. Private to the runtime.
 //
 //   const TensorMail mail = packTensors({y});
 //   office.send(rank, kind, prefix + mail.text, mail.bodies, mail.keep);

@@ -2,6 +2,7 @@
 #include "engine/transport/process_group.h"
 
 #include <algorithm>
+#include <charconv>
 #include <thread>
 
 namespace stagecraft::runtime {
@@ -32,6 +33,36 @@ Said readSaid(const std::string& mail)
 {
     const std::size_t end = mail.find('\n');
     return {mail.substr(0, end), mail.substr(end + 1)};
+}
+
+// What one has, or why not.
+std::string told(const Expected<std::string>& own) { return own.ok() ? "+" + own.value() : "-" + own.error().message; }
+
+Expected<std::string> heard(const std::string& text)
+{
+    if (text.front() == '-') return Error{text.substr(1)};
+    return text.substr(1);
+}
+
+// Several texts as one: of each its length, then itself.
+std::string packed(const std::vector<std::string>& texts)
+{
+    std::string all;
+    for (const std::string& text : texts) all += std::to_string(text.size()) + ':' + text;
+    return all;
+}
+
+std::vector<std::string> unpacked(std::string_view all)
+{
+    std::vector<std::string> texts;
+    while (!all.empty()) {
+        std::size_t length = 0;
+        const char* const colon = std::from_chars(all.data(), all.data() + all.size(), length).ptr;
+        all.remove_prefix(static_cast<std::size_t>(colon + 1 - all.data()));
+        texts.emplace_back(all.substr(0, length));
+        all.remove_prefix(length);
+    }
+    return texts;
 }
 
 std::string apart(int rank, std::string_view about, std::string_view first)
@@ -95,6 +126,12 @@ bool ProcessGroup::onOneHost() const
     return std::all_of(members_.begin(), members_.end(), [&](const Member& m) { return m.host == members_.front().host; });
 }
 
+int ProcessGroup::placeOnHost() const
+{
+    const std::string& host = member(rank()).host;
+    return static_cast<int>(std::count_if(members_.begin(), members_.begin() + rank(), [&](const Member& each) { return each.host == host; }));
+}
+
 Error ProcessGroup::lossOf(int rank) const
 {
     if (rank == size()) return Error{"the messages between the ranks broke down: " + office_->breakdown()};
@@ -126,40 +163,55 @@ std::optional<Mail> ProcessGroup::await(MailKind kind, int from)
 
 Expected<void> ProcessGroup::agree(std::string_view about, const Expected<void>& own)
 {
-    std::string common = own.ok() ? "" : own.error().message; // empty: all is well
-    if (rank() == 0) {
-        for (int r = 1; r < size(); ++r) {
-            const std::optional<Mail> mail = await(MailKind::Agreement, r);
-            if (!mail) return lossOf(lost());
-            const Said theirs = readSaid(mail->text);
-            if (!common.empty()) continue;
-            if (theirs.about != about) common = apart(r, theirs.about, about);
-            else if (!theirs.text.empty()) common = "rank " + std::to_string(r) + ": " + theirs.text;
-        }
-        office_->sendToAll(MailKind::Agreement, written(about, common));
-    } else {
-        office_->send(0, MailKind::Agreement, written(about, common));
+    const auto all = exchange(about, own.ok() ? Expected<std::string>("") : own.error());
+    return all.ok() ? Expected<void>{} : all.error();
+}
+
+Expected<std::vector<std::string>> ProcessGroup::exchange(std::string_view about, const Expected<std::string>& own)
+{
+    if (rank() != 0) {
+        office_->send(0, MailKind::Agreement, written(about, told(own)));
         const std::optional<Mail> mail = await(MailKind::Agreement, 0);
         if (!mail) return lossOf(lost());
-        const Said all = readSaid(mail->text);
-        common = all.about == about ? all.text : apart(rank(), about, all.about);
+        const Said theirs = readSaid(mail->text);
+        if (theirs.about != about) return Error{apart(rank(), about, theirs.about)};
+        const Expected<std::string> all = heard(theirs.text);
+        if (!all.ok()) return all.error();
+        return unpacked(all.value());
     }
-    if (common.empty()) return {};
-    return Error{common};
+    std::vector<std::string> all;
+    Expected<std::string> common = own;
+    if (own.ok()) all.push_back(own.value());
+    for (int r = 1; r < size(); ++r) {
+        const std::optional<Mail> mail = await(MailKind::Agreement, r);
+        if (!mail) return lossOf(lost());
+        if (!common.ok()) continue;
+        const Said theirs = readSaid(mail->text);
+        if (theirs.about != about) {
+            common = Error{apart(r, theirs.about, about)};
+        } else if (Expected<std::string> one = heard(theirs.text); one.ok()) {
+            all.push_back(std::move(one).value());
+        } else {
+            common = one.error().in("rank " + std::to_string(r));
+        }
+    }
+    if (common.ok()) common = packed(all);
+    office_->sendToAll(MailKind::Agreement, written(about, told(common)));
+    if (!common.ok()) return common.error();
+    return all;
 }
 
 Expected<std::string> ProcessGroup::fromFirst(std::string_view about, const Expected<std::string>& own)
 {
     if (rank() == 0) {
-        office_->sendToAll(MailKind::Agreement, written(about, own.ok() ? "+" + own.value() : "-" + own.error().message));
+        office_->sendToAll(MailKind::Agreement, written(about, told(own)));
         return own;
     }
     const std::optional<Mail> mail = await(MailKind::Agreement, 0);
     if (!mail) return lossOf(lost());
     const Said theirs = readSaid(mail->text);
     if (theirs.about != about) return Error{apart(rank(), about, theirs.about)};
-    if (theirs.text.front() == '-') return Error{theirs.text.substr(1)};
-    return theirs.text.substr(1);
+    return heard(theirs.text);
 }
 
 void ProcessGroup::leave()

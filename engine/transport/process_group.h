@@ -50,6 +50,7 @@ public:
     [[nodiscard]] Launcher launcher() const { return launcher_; }
     [[nodiscard]] const Member& member(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
     [[nodiscard]] bool onOneHost() const;
+    [[nodiscard]] int placeOnHost() const; // of this process among those of its host, in the order of their ranks
     [[nodiscard]] PostOffice& office() { return *office_; }
 
     // One that is no more; none: -1. Where messages fail and nobody knows whose end it is: size().
@@ -61,6 +62,7 @@ public:
     // All call each of these, in the same order. Should one be elsewhere after all, then what is asked `about` differs, and all get an error
     // instead of waiting for each other.
     Expected<void> agree(std::string_view about, const Expected<void>& own);                    // the error of the first rank that has one, with its name
+    Expected<std::vector<std::string>> exchange(std::string_view about, const Expected<std::string>& own); // the same, and what each has told, by rank
     Expected<std::string> fromFirst(std::string_view about, const Expected<std::string>& own); // rank 0's own
     void leave(); // all that was sent has arrived, and all leave; not where one is lost
 

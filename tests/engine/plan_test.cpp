@@ -110,6 +110,7 @@ TEST(PlanJson, KeepsEveryValue)
     plan.run.activations = ActivationAccount::SavedTensors;
     plan.run.handoff = HandoffKind::Semaphore;
     plan.run.handoffDepth = 3;
+    plan.run.transport = Transport::Host;
     plan.run.slowdown = {1, 2.5, 1, 1000};
     plan.run.device = DeviceKind::Cuda;
     plan.run.gpus = {1, kOnCpu};

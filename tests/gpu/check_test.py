@@ -132,6 +132,21 @@ class Check(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("not begun: the 3 s were over", done.stdout)
 
+    def test_a_run_in_processes_has_a_process_for_each_rank(self):
+        note = "pathlib.Path(here / ('rank' + os.environ.get('RANK', ''))).write_text(' '.join(os.environ[each] for each in ('WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT')))"
+        self.plays("1f1b", f"if 'processes' in sys.argv: {note}")
+        self.assertEqual(self.check("--only", "gradients two processes 1f1b").returncode, 0)
+        told = {(self.bin / f"rank{rank}").read_text() for rank in (0, 1)}
+        self.assertEqual(len(told), 1)
+        self.assertRegex(told.pop(), r"^2 127\.0\.0\.1 \d+$")
+
+    def test_processes_end_with_the_first_that_fails(self):
+        self.plays("1f1b", "if os.environ.get('RANK') == '1': time.sleep(1000)\nif 'RANK' in os.environ: sys.exit('rank 1 died')")
+        begin = time.monotonic()
+        done = self.check("--only", "gradients two processes 1f1b")
+        self.assertLess(time.monotonic() - begin, 60)
+        self.assertIn("gradients two processes 1f1b: rank 1 died", done.stdout)
+
     def test_a_run_that_stays_on_the_cpu_proves_nothing(self):
         self.plays("1f1b", "print(json.dumps({'device': 'cpu', 'gradient_check': 'bitwise', 'gradient_max_abs_diff': 0, 'loss': [1]})); sys.exit(0)")
         done = self.check("--only", "gradients 1f1b threads")

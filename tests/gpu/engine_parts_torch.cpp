@@ -6,7 +6,7 @@
 #include "engine/runtime/cuda_devices.h"
 #include "engine/runtime/optimizer_torch.h"
 #include "engine/transport/nccl/clique.h"
-#include "engine/transport/nccl/rank_devices.h"
+#include "engine/transport/rank_places.h"
 #include "tests/gpu/probe_report.h"
 #include "tests/gpu/recording.h"
 
@@ -177,7 +177,7 @@ void ncclTwice(const ProbeOptions&, ProbeReport& report)
 {
     const auto library = loadNccl();
     if (!library.ok()) throw std::runtime_error(library.error().message);
-    const std::vector<runtime::RankDevice> ranks{{"this", "GPU-0"}, {"this", "GPU-0"}};
+    const std::vector<RankPlace> ranks{{"this", "GPU-0"}, {"this", "GPU-0"}};
     report.expect(!checkOneRankPerGpu(ranks).ok(), "the engine lets two ranks on one GPU");
     const auto useDevice = [](int device) -> Expected<void> {
         c10::cuda::set_device(static_cast<c10::DeviceIndex>(device));

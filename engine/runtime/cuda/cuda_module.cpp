@@ -18,11 +18,21 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
+#include <cstdio>
 #include <mutex>
 
 namespace stagecraft::runtime {
 
 namespace {
+
+std::string placeOnBus(const cudaDeviceProp& properties)
+{
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%04x:%02x:%02x", static_cast<unsigned>(properties.pciDomainID), static_cast<unsigned>(properties.pciBusID),
+                  static_cast<unsigned>(properties.pciDeviceID));
+    return text.data();
+}
 
 class CudaDevices final : public DeviceSource {
 public:
@@ -43,7 +53,8 @@ public:
             }
             gpus_.push_back({.name = properties.name,
                              .memory = static_cast<traces::Bytes>(properties.totalGlobalMem),
-                             .architecture = std::to_string(properties.major) + "." + std::to_string(properties.minor)});
+                             .architecture = std::to_string(properties.major) + "." + std::to_string(properties.minor),
+                             .bus = placeOnBus(properties)});
         }
         if (gpus_.empty()) why_ = "CUDA finds none; is one hidden by CUDA_VISIBLE_DEVICES?";
         if (gpus_.empty() || at::hasCUDA()) return;

@@ -33,7 +33,7 @@ struct NcclMember {
 
 struct NcclCliqueSpec {
     int size = 1; // ranks, of all processes
-    std::vector<NcclMember> members; // of this process; see checkOneRankPerGpu() for the devices
+    std::vector<NcclMember> members; // of this process; each on a GPU of its own: checkOneRankPerGpu()
     std::function<Expected<void>(int device)> useDevice; // makes it the calling thread's
 };
 

@@ -391,7 +391,7 @@ void FakeGpus::reset(const Setup& wanted)
     constexpr int kNever = std::numeric_limits<int>::max();
     books().reset({.failsFrom = wanted.failsFrom.value_or(kNever), .hangsFrom = wanted.hangsFrom.value_or(kNever)});
     devices.gpus_.clear();
-    for (int i = 0; i < wanted.count; ++i) devices.gpus_.push_back({"fake GPU", wanted.memory, "0.0"});
+    for (int i = 0; i < wanted.count; ++i) devices.gpus_.push_back({"fake GPU", wanted.memory, "0.0", "bus " + std::to_string(i)});
     devices.none_ = wanted.count == 0 ? "the test has none" : "";
 }
 

@@ -2,7 +2,6 @@
 #include "engine/transport/nccl/clique.h"
 #include "engine/transport/nccl/nccl_api.h"
 #include "engine/transport/nccl/nccl_errors.h"
-#include "engine/transport/nccl/rank_devices.h"
 #include "tests/runtime/manual_clock.h"
 
 #include <gmock/gmock.h>
@@ -77,17 +76,6 @@ TEST(LoadNccl, NamesTheFunctionThatAnOldOneLacks)
     const Expected<NcclLibrary> nccl = loadNccl({.name = "libno-such-nccl.so.2", .files = {STAGECRAFT_OLD_NCCL_FILE}});
     ASSERT_FALSE(nccl.ok());
     EXPECT_THAT(nccl.error().message, AllOf(HasSubstr("has no ncclCommInitRankConfig: it is older than 2.14"), HasSubstr("fake_nccl_old")));
-}
-
-TEST(RankDevices, RefuseTwoRanksOnOneGpuWithTheAlternative)
-{
-    EXPECT_TRUE(checkOneRankPerGpu({}).ok());
-    const std::array apart{RankDevice{"node1", "GPU-a"}, RankDevice{"node2", "GPU-a"}, RankDevice{"node1", "GPU-b"}};
-    EXPECT_TRUE(checkOneRankPerGpu(apart).ok());
-    const std::array together{RankDevice{"node1", "GPU-a"}, RankDevice{"node1", "GPU-b"}, RankDevice{"node1", "GPU-b"}};
-    const Expected<void> refused = checkOneRankPerGpu(together);
-    ASSERT_FALSE(refused.ok());
-    EXPECT_THAT(refused.error().message, AllOf(HasSubstr("ranks 1 and 2 are both on GPU GPU-b of node1"), HasSubstr("--mode threads")));
 }
 
 // NCCL itself, as its wheel brings it.

@@ -151,11 +151,6 @@ TEST_F(DeviceChoiceTest, SaysWhatOfThePlanAnEngineOnGpusRefuses)
     EXPECT_THAT(problem(), HasSubstr("the plan has 2 replicas, and the engine does that on the CPU alone"));
     edit([](Plan& plan) {
         plan.machine.replicas = 1;
-        plan.run.mode = engine::RunMode::Processes;
-    });
-    EXPECT_THAT(problem(), HasSubstr("the ranks are processes"));
-    edit([](Plan& plan) {
-        plan.run.mode = engine::RunMode::Threads;
         plan.pipeline.offload = 0.5;
     });
     EXPECT_THAT(problem(), HasSubstr("schedule 1f1b offloads activations"));
