@@ -92,7 +92,7 @@ Finding findCupti()
 Finding findNccl()
 {
     Finding finding{.key = "nccl", .title = "NCCL"};
-    constexpr const char* kDisables = "transfers between GPUs by NCCL, which no run uses yet";
+    constexpr const char* kDisables = "hand-over from GPU to GPU by NCCL in mode processes; it goes by way of the host then";
     const SharedLibrary library(besideLibTorch("nccl", "libnccl.so.2"));
     if (!library.opened()) return missing(std::move(finding), library.reason() + " (./run --cuda fetches it)", kDisables);
     int version = 0;

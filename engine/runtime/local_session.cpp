@@ -2,6 +2,7 @@
 #include "engine/runtime/local_session.h"
 
 #include "engine/runtime/cuda_devices.h"
+#include "engine/runtime/process_start.h"
 #include "engine/runtime/run.h"
 #include "engine/runtime/run_messages.h"
 #include "engine/transport/process_group.h"
@@ -81,7 +82,9 @@ private:
         const auto agree = [group](std::string_view about, const Expected<void>& own) { return group != nullptr ? group->agree(about, own) : own; };
 
         Expected<RunnablePlan> runnable = orError([&] { return makeRunnable(plan, options_.memory ? *options_.memory : hostMemory(), options_.group, options_.devices); });
-        if (const auto all = agreeOnPlaces(group, runnable); !all.ok()) return all.error();
+        if (group == nullptr && !runnable.ok()) return runnable.error();
+        if (group != nullptr)
+            if (const auto all = settleTogether(*group, runnable, options_); !all.ok()) return all.error();
         run_.reset();
         state_.store(SessionState::Idle);
         const std::string start = "the start of the run at step " + std::to_string(runnable.value().firstStep()); // of the checkpoint that each has read
@@ -95,17 +98,6 @@ private:
             return all.error();
         }
         run_->begin();
-        return {};
-    }
-
-    static Expected<void> agreeOnPlaces(ProcessGroup* group, Expected<RunnablePlan>& runnable)
-    {
-        const Expected<void> own = runnable.ok() ? Expected<void>{} : runnable.error();
-        if (group == nullptr) return own;
-        const auto place = [&] { return written(runnable.value().places[static_cast<std::size_t>(group->rank())]); };
-        const auto all = group->exchange("the check of the plan", own.ok() ? Expected<std::string>(place()) : own.error());
-        if (!all.ok()) return all.error();
-        for (std::size_t r = 0; r < all.value().size(); ++r) runnable.value().places[r] = readPlace(all.value()[r]);
         return {};
     }
 

@@ -48,6 +48,7 @@ struct InjectedFault {
 class CuptiSession; // engine/probe/cupti/cupti_session.h
 class DeviceSource; // engine/runtime/device_source.h
 class ProcessGroup; // engine/transport/process_group.h
+struct NcclSource;  // engine/transport/nccl/nccl_source.h
 
 struct LocalSessionOptions {
     const Clock* clock = nullptr;      // not owned; none: monotonicClock()
@@ -60,6 +61,7 @@ struct LocalSessionOptions {
     const DeviceSource* devices = nullptr; // not owned; the GPUs; none: cudaDevices()
     // So long a rank may wait for its GPU, before that counts as hanging: no action takes as long.
     std::chrono::nanoseconds devicePatience = std::chrono::minutes(5);
+    const NcclSource* nccl = nullptr; // not owned; none: ncclOfProcess(), for the GPUs of cudaDevices()
     ProcessGroup* group = nullptr; // not owned; the processes of mode processes, each of which has a session that is given the same plan
 };
 

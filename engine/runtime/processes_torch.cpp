@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/processes_torch.h"
 
+#include "engine/runtime/nccl_run_torch.h"
 #include "engine/runtime/process_handoff_torch.h"
 #include "engine/runtime/rank_worker_torch.h"
 #include "engine/runtime/run_messages.h"
@@ -214,28 +215,52 @@ StageState ReportedStages::state(const Place&, Rank owner)
     return state;
 }
 
-void runAsProcess(const Execution& run, ProcessRun& all, ReportedStages& others, double peakFlops)
+namespace {
+
+// On the rank's thread, which alone issues to its communicator.
+void meetPeers(const Execution& run, NcclRun& nccl)
+{
+    try {
+        nccl.meetPeers();
+    } catch (...) { // the rank finds the run at its end
+        if (!run.control.ending()) run.control.fail(describeFailure("connecting the GPUs of the ranks", std::current_exception()));
+    }
+}
+
+} // namespace
+
+void runAsProcess(const Execution& run, ProcessRun& all, ReportedStages& others, const ProcessPart& part)
 {
     const Rank own{all.rank()};
     const engine::Schedule& schedule = run.schedule;
     const int flows = static_cast<int>(schedule.flows().size());
     const HandoffPlace here{run.control, run.pipeline.ledger(own), run.pipeline.device(own), run.clock};
     const auto ownerOf = [&](const BoxAddress& box) { return schedule.rankOf(box.flow, box.receiver); };
-    ProcessHandoff<Boundary> handoff(all, {schedule.stages(), mostUnits(schedule), flows}, here, MailKind::Boundary, ownerOf);
     ProcessHandoff<std::vector<at::Tensor>> gradients(all, {schedule.stages(), 1, flows}, here, MailKind::Gradients, ownerOf);
     ProcessHandoff<at::Tensor> norms(all, {schedule.ranks, 1, 1}, here, MailKind::Norms, [](const BoxAddress& box) { return Rank{box.receiver.value}; });
-    ProcessMeeting meeting(run, all, others, peakFlops);
+    ProcessMeeting meeting(run, all, others, part.peakFlops);
+    const std::unique_ptr<NcclRun> nccl = part.nccl != nullptr ? connectNccl(run, all, here, *part.nccl) : nullptr;
+    std::optional<ProcessHandoff<Boundary>> byMail;
+    if (!nccl) byMail.emplace(all, HandoffSize{schedule.stages(), mostUnits(schedule), flows}, here, MailKind::Boundary, ownerOf);
+    Handoff<Boundary>& handoff = nccl ? nccl->handoff() : *byMail;
     for (int r = 1; r < schedule.ranks; ++r) run.control.leave(); // those of other processes
     std::jthread thread;
     try {
         run.pipeline.meetFaultOfThread(own);
-        thread = std::jthread([&] { runRank(run, {handoff, gradients, norms, meeting}, own); });
+        thread = std::jthread([&] {
+            if (nccl) meetPeers(run, *nccl);
+            runRank(run, {handoff, gradients, norms, meeting}, own);
+        });
         pthread_setname_np(thread.native_handle(), ("rank " + std::to_string(own.value)).c_str());
     } catch (const std::system_error& error) {
         run.control.fail(threadFailure("rank " + std::to_string(own.value), error.code().message()));
         run.control.leave();
     }
     run.control.superviseRanks();
+    if (!nccl || run.control.ending()) return;
+    thread.join();
+    if (const Expected<void> finished = nccl->finish(); !finished.ok() && !run.control.ending())
+        run.recorder.post(NoteRecord{"after the last step: " + finished.error().message});
 }
 
 } // namespace stagecraft::runtime

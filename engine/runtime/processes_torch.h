@@ -12,6 +12,7 @@
 
 #include "engine/runtime/executor_torch.h"
 #include "engine/runtime/process_run.h"
+#include "engine/runtime/runnable.h"
 
 #include <deque>
 #include <map>
@@ -40,7 +41,10 @@ private:
     double peakFlops_ = 0;
 };
 
-// `peakFlops`: what this process measured.
-void runAsProcess(const Execution& run, ProcessRun& all, ReportedStages& others, double peakFlops);
+struct ProcessPart {
+    double peakFlops = 0;            // that this process measured
+    const NcclWish* nccl = nullptr;  // how boundaries go; none: by the messages of the processes
+};
+void runAsProcess(const Execution& run, ProcessRun& all, ReportedStages& others, const ProcessPart& part);
 
 } // namespace stagecraft::runtime

@@ -70,6 +70,8 @@ void RankDevice::beginStep()
 
 DeviceMark RankDevice::mark() const { return isCpu() ? nullptr : std::make_shared<const StreamMoment>(*stream_, base_); }
 
+DeviceMark RankDevice::markOn(const c10::Stream& stream) const { return std::make_shared<const StreamMoment>(stream, base_); }
+
 void RankDevice::drain() const
 {
     if (stream_) stream_->synchronize();

@@ -88,6 +88,7 @@ public:
     void warmUp() const;                   // on the rank's thread
     void beginStep();                      // the same
     [[nodiscard]] DeviceMark mark() const; // of what this thread has asked for so far, in enter()
+    [[nodiscard]] DeviceMark markOn(const c10::Stream& stream) const; // of another one of the device, after beginStep()
     void drain() const;                    // waits until the stream is through
 
     struct Fetched {

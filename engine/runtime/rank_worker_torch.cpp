@@ -61,7 +61,7 @@ public:
         for (int step = run_.firstStep; links_.meeting.meet(rank_, step, end_); ++step) {
             if (step > run_.firstStep && links_.handoff.bounded()) collectives().push(waitEvent(Step{step - 1}, WaitCause::Flush, {}, {end_, run_.clock.now()}));
             sampleMemory(run_.clock.now()); // all have let go of the last step
-            if (step == run_.plan.run.steps || !beginOnDevice(Step{step}) || !executeStep(Step{step}) || !endOnDevice(Step{step})) return;
+            if (step == run_.plan.run.steps || !beginOnDevice(Step{step}) || !executeStep(Step{step}) || !endOnDevice(Step{step}) || !settleHandOver(Step{step})) return;
         }
     }
 
@@ -98,8 +98,10 @@ private:
             call();
             return true;
         } catch (...) {
-            run_.control.fail(describeFailure(std::string(doing) + " of step " + std::to_string(step.value) + " on rank " + std::to_string(rank_.value),
-                                              std::current_exception()));
+            engine::FailureMessage failure = describeFailure(
+                std::string(doing) + " of step " + std::to_string(step.value) + " on rank " + std::to_string(rank_.value), std::current_exception());
+            failure.rank = rank_.value;
+            run_.control.fail(std::move(failure));
             return false;
         }
     }
@@ -143,22 +145,32 @@ private:
         sampleMemory(run_.clock.now());
         const DeviceWatch::Wait here(run_.watch, rank_, step);
         Work work; // whose loss is looked at
-        return attempt(work, step, [&] {
+        const auto read = [&] {
             run_.pipeline.readLosses(own_, step, work);
             return true;
-        });
+        };
+        return attempt(work, step, read);
+    }
+
+    // Outside of what the device is waited for: it is another rank that may be long in coming.
+    bool settleHandOver(Step step)
+    {
+        return watched(step, "the hand-over", [&] { links_.handoff.settle(); });
     }
 
     bool executeStep(Step step)
     {
         if (replica_) replica_->begin(step);
-        const bool done = std::all_of(list_.begin(), list_.end(), [&](const Action& action) {
+        std::size_t asked = 0; // actions
+        const auto execute = [&](const Action& action) {
             if (sharesNorm(action)) return clipGradients(action.work, step);
             if (action.kind() == ActionKind::AllReduce) return sumGradients(action, step);
             if (engine::isCopy(action.kind())) return beginCopy(action.work, step);
             if (engine::isSharding(action.kind())) return shard(action.work, step);
             return executeAction(action, step);
-        });
+        };
+        const auto passed = [&] { return watched(step, "the hand-over", [&] { links_.handoff.passed(asked++); }); };
+        const bool done = passed() && std::all_of(list_.begin(), list_.end(), [&](const Action& action) { return execute(action) && passed(); });
         if (!done || !replica_) return done;
         const std::optional<TimeNs> whole = replica_->allWeights();
         if (whole) end_ = std::max(end_, *whole);
@@ -171,7 +183,7 @@ private:
         engine::forEachWork(action, [&](const Work& work) { tasks.push_back({work}); });
         if (links_.waits != nullptr) links_.waits->enter(own_, tasks.front().work);
         for (Task& task : tasks)
-            if (!waitForReload(task, step) || !waitForWeights(task) || !waitForInput(task) || !waitForSums(task)) return false;
+            if (!waitForReload(task, step) || !waitForWeights(task) || !waitForInput(task, step) || !waitForSums(task)) return false;
         for (Task& task : tasks)
             if (!waitWhileHeld(task.work, step)) return false;
         if (!run_.control.enter(rank_)) return false;
@@ -330,15 +342,17 @@ private:
         return goesOn;
     }
 
-    bool waitForInput(Task& task)
+    bool waitForInput(Task& task, Step step)
     {
         const std::optional<BoxAddress> box = inputBox(task.work, run_.schedule.stages());
         if (!box) return true;
-        if (!links_.handoff.full(*box)) run_.control.rest(rank_);
-        std::optional<Arrival<Boundary>> arrival = links_.handoff.take(*box);
-        if (!arrival) return false;
-        task.input = std::move(*arrival);
-        return true;
+        return attempt(task.work, step, [&] {
+            if (!links_.handoff.full(*box)) run_.control.rest(rank_);
+            std::optional<Arrival<Boundary>> arrival = links_.handoff.take(*box);
+            if (!arrival) return false;
+            task.input = std::move(*arrival);
+            return true;
+        });
     }
 
     bool waitForSums(Task& task)

@@ -57,6 +57,7 @@ public:
     void fail(engine::FailureMessage failure); // the first is kept; the run ends
 
     [[nodiscard]] bool ending() const { return gate_.load() == kEnding; }
+    [[nodiscard]] bool pausing() const { return gate_.load() == kClosed; } // asked for, or paused
     [[nodiscard]] std::optional<engine::FailureMessage> failure() const;
 
     // Called once, when the run is to end; at once where it already is. Clear it before what it uses goes away: that waits

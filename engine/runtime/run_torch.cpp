@@ -410,7 +410,7 @@ void Run::trainSteps()
     case RunMode::Threads: runOnThreads(executions); break;
     case RunMode::Emulated: runEmulated(executions); break;
     case RunMode::Processes:
-        runAsProcess(executions.front(), *processes_, *others, peakFlops_);
+        runAsProcess(executions.front(), *processes_, *others, {peakFlops_, r.nccl.get()});
         peakFlops_ = (peakFlops_ + others->peakFlops()) / r.schedule.ranks; // rank 0 tells it
         break;
     }

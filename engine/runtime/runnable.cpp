@@ -260,8 +260,6 @@ Expected<void> checkProcesses(const Plan& plan, const ProcessGroup* group)
         return Error{fmt::format("mode processes runs one replica, and the plan's machine has {}: take mode threads or emulated", plan.machine.replicas)};
     if (plan.run.activations == ActivationAccount::SavedTensors)
         return Error{"run.activations: \"saved-tensors\" is counted over all ranks of one process; take \"allocator\", or mode threads or emulated"};
-    if (plan.run.device == DeviceKind::Cuda && plan.run.transport == Transport::Nccl)
-        return Error{"run.transport: no run takes nccl yet, tensors go from GPU to GPU by way of the host; take host or auto"};
     const std::string ranks = traces::counted(plan.pipeline.ranks, "rank");
     const std::string mpirun = fmt::format("mpirun -np {} stagecraft-cli run PLAN --mode processes", plan.pipeline.ranks);
     const std::string torchrun = fmt::format("torchrun --no-python --nproc-per-node {} stagecraft-cli run PLAN --mode processes", plan.pipeline.ranks);

@@ -7,6 +7,8 @@
 #include "engine/data/dataset.h"
 #include "engine/plan/plan.h"
 #include "engine/probe/host_memory.h"
+#include "engine/schedule/transfer_order.h"
+#include "engine/transport/nccl/nccl_source.h"
 #include "engine/transport/rank_places.h"
 
 #include <memory>
@@ -18,6 +20,13 @@ namespace stagecraft::runtime {
 class DeviceSource;
 class ProcessGroup;
 
+// What a run takes to hand over by NCCL.
+struct NcclWish {
+    const NcclSource* source = nullptr; // not owned
+    engine::TransferOrder order;        // of all ranks
+    NcclId id;                          // by which they meet
+};
+
 struct RunnablePlan {
     engine::Plan plan;
     engine::Schedule schedule;
@@ -28,6 +37,7 @@ struct RunnablePlan {
     std::shared_ptr<const engine::Checkpoint> resume = {}; // that it goes on from
     std::vector<int> gpus = {};                            // of each rank; kOnCpu: none; of processes one's own alone
     std::vector<RankPlace> places = {};                    // of processes, by rank: where all are, as far as they have told each other
+    std::shared_ptr<NcclWish> nccl = {};                   // of processes: how tensors go from GPU to GPU; null: by way of the host
 
     [[nodiscard]] int firstStep() const { return resume ? resume->step : 0; }
 };

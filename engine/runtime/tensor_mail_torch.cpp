@@ -30,7 +30,25 @@ std::vector<std::int64_t> takeNumbers(std::string_view& text, std::size_t count)
     return numbers;
 }
 
+void addForm(std::string& text, const at::Tensor& tensor, bool leaf)
+{
+    Form form; // of one that is not defined
+    if (tensor.defined())
+        form = {static_cast<std::int8_t>(tensor.scalar_type()), static_cast<std::uint8_t>(leaf), static_cast<std::uint16_t>(tensor.dim())};
+    append(text, &form, sizeof form);
+    if (!tensor.defined()) return;
+    append(text, tensor.sizes().data(), tensor.sizes().size() * sizeof(std::int64_t));
+    append(text, tensor.strides().data(), tensor.strides().size() * sizeof(std::int64_t));
+}
+
 } // namespace
+
+std::string formOf(const std::vector<at::Tensor>& tensors)
+{
+    std::string text;
+    for (const at::Tensor& tensor : tensors) addForm(text, tensor, tensor.defined() && tensor.requires_grad());
+    return text;
+}
 
 TensorMail packTensors(const std::vector<at::Tensor>& tensors)
 {
@@ -38,18 +56,11 @@ TensorMail packTensors(const std::vector<at::Tensor>& tensors)
     TensorMail mail;
     const auto kept = std::make_shared<std::vector<at::Tensor>>();
     for (const at::Tensor& tensor : tensors) {
-        Form form;
-        if (!tensor.defined()) {
-            append(mail.text, &form, sizeof form);
-            continue;
-        }
         // Gaps or repetitions in memory do not travel.
-        const at::Tensor dense = tensor.is_non_overlapping_and_dense() ? tensor.detach() : tensor.detach().contiguous();
-        const at::Tensor sent = dense.cpu(); // the same where it is there
-        form = {static_cast<std::int8_t>(sent.scalar_type()), static_cast<std::uint8_t>(tensor.requires_grad()), static_cast<std::uint16_t>(sent.dim())};
-        append(mail.text, &form, sizeof form);
-        append(mail.text, sent.sizes().data(), sent.sizes().size() * sizeof(std::int64_t));
-        append(mail.text, sent.strides().data(), sent.strides().size() * sizeof(std::int64_t));
+        const at::Tensor dense = !tensor.defined() || tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous();
+        addForm(mail.text, dense, tensor.defined() && tensor.requires_grad());
+        if (!tensor.defined()) continue;
+        const at::Tensor sent = dense.detach().cpu(); // the same where it is there
         mail.bodies.emplace_back(static_cast<const std::byte*>(sent.data_ptr()), sent.nbytes());
         kept->push_back(sent);
     }
@@ -57,7 +68,7 @@ TensorMail packTensors(const std::vector<at::Tensor>& tensors)
     return mail;
 }
 
-std::vector<at::Tensor> tensorsLike(std::string_view text)
+std::vector<at::Tensor> tensorsLike(std::string_view text, c10::Device device)
 {
     std::vector<at::Tensor> tensors;
     while (!text.empty()) {
@@ -70,7 +81,7 @@ std::vector<at::Tensor> tensorsLike(std::string_view text)
         }
         const std::vector<std::int64_t> sizes = takeNumbers(text, form.dimensions);
         const std::vector<std::int64_t> strides = takeNumbers(text, form.dimensions);
-        tensors.push_back(at::empty_strided(sizes, strides, static_cast<at::ScalarType>(form.type)));
+        tensors.push_back(at::empty_strided(sizes, strides, at::TensorOptions(device).dtype(static_cast<at::ScalarType>(form.type))));
         if (form.requiresGrad != 0) tensors.back().requires_grad_();
     }
     return tensors;

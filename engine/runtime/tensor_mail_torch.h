@@ -10,6 +10,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
 
 #include <memory>
 #include <span>
@@ -26,8 +27,11 @@ struct TensorMail {
 };
 TensorMail packTensors(const std::vector<at::Tensor>& tensors);
 
+// What they look like alone: the text of packTensors().
+std::string formOf(const std::vector<at::Tensor>& tensors);
+
 // Without values yet; undefined ones stay so.
-std::vector<at::Tensor> tensorsLike(std::string_view text);
+std::vector<at::Tensor> tensorsLike(std::string_view text, c10::Device device = c10::DeviceType::CPU);
 // Where their values go, in the order of the bodies.
 std::vector<std::span<std::byte>> roomOf(const std::vector<at::Tensor>& tensors);
 

@@ -12,6 +12,7 @@
 #include "engine/probe/clock.h"
 #include "traces/base/action.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -48,6 +49,10 @@ public:
     [[nodiscard]] virtual bool hasRoom(const BoxAddress&) { return true; }
     // Whether put() may have to wait at all: then only the rank's own thread puts.
     [[nodiscard]] virtual bool bounded() const { return false; }
+    // Of one that keeps to an order that all ranks share: the rank has asked for so many actions of its step; 0: it begins.
+    virtual void passed(std::size_t /*actions*/) {}
+    // After the last one: waits until the receivers have what was put, as far as putting has not waited for that.
+    virtual void settle() {}
     // Wakes everyone; all later take() calls return nothing. What lies in boxes stays until destruction.
     virtual void cancel() = 0;
 };

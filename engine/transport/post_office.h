@@ -36,6 +36,8 @@ enum class MailKind : std::uint8_t {
     Hello,     // who one is
     Agreement, // how one fared, and what all do
     Boundary,  // an activation or its gradient
+    Form,      // of one that goes another way
+    Ready,     // to connect that way
     Gradients, // of one of two copies of a stage
     Norms,     // of gradients, so far
     Report,    // a rank has come to the end of a step

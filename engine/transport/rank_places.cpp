@@ -15,14 +15,6 @@ std::size_t firstOf(std::span<const RankPlace> ranks, std::size_t rank)
 
 } // namespace
 
-std::string written(const RankPlace& place) { return place.gpu + '\n' + place.host; }
-
-RankPlace readPlace(std::string_view text)
-{
-    const std::size_t end = text.find('\n');
-    return {.host = std::string(text.substr(end + 1)), .gpu = std::string(text.substr(0, end))};
-}
-
 traces::Expected<void> checkOneRankPerGpu(std::span<const RankPlace> ranks)
 {
     for (std::size_t second = 0; second < ranks.size(); ++second) {

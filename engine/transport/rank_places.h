@@ -12,7 +12,6 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 
 namespace stagecraft::runtime {
 
@@ -23,9 +22,6 @@ struct RankPlace {
     [[nodiscard]] bool onGpu() const { return !gpu.empty(); }
     bool operator==(const RankPlace&) const = default;
 };
-
-std::string written(const RankPlace& place);
-RankPlace readPlace(std::string_view text); // of written()
 
 // By rank: whether each has a GPU of its own.
 traces::Expected<void> checkOneRankPerGpu(std::span<const RankPlace> ranks);

@@ -10,11 +10,6 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(RankPlaces, ComeBackFromTheirText)
-{
-    for (const RankPlace& place : {RankPlace{"node1", "0000:1b:00"}, RankPlace{"node1", ""}, RankPlace{"", ""}}) EXPECT_EQ(readPlace(written(place)), place);
-}
-
 TEST(RankPlaces, HaveAGpuForEachRankOrAReasonWhyNot)
 {
     EXPECT_TRUE(checkOneRankPerGpu({}).ok());

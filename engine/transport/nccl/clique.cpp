@@ -88,6 +88,8 @@ bool NcclClique::look()
 {
     for (NcclCommunicator& communicator : communicators_) communicator.look();
     if (!context_.fault.any()) return true;
+    const std::optional<NcclFault> first = fault();
+    if (spec_.faulty && first && std::exchange(told_, generation()) != generation()) spec_.faulty(*first);
     endAll();
     return false;
 }

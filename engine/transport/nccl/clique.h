@@ -35,6 +35,7 @@ struct NcclCliqueSpec {
     int size = 1; // ranks, of all processes
     std::vector<NcclMember> members; // of this process; each on a GPU of its own: checkOneRankPerGpu()
     std::function<Expected<void>(int device)> useDevice; // makes it the calling thread's
+    std::function<void(const NcclFault&)> faulty = {};   // once after each connect(): look() calls it before it ends all
 };
 
 class NcclClique {
@@ -65,6 +66,7 @@ private:
 
     NcclContext context_;
     NcclCliqueSpec spec_;
+    int told_ = 0; // of which generation the fault was; the watchdog's
     std::list<NcclCommunicator> communicators_; // as the members
 };
 

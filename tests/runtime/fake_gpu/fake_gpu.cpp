@@ -75,6 +75,7 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
     void uncheckedSetDevice(Device device) const noexcept override { currentDevice = device.index(); }
     [[nodiscard]] Stream getStream(Device device) const override { return streamOf(device, currentStreamOf(device.index())); }
     [[nodiscard]] Stream getDefaultStream(Device device) const override { return streamOf(device, device.index()); }
+    [[nodiscard]] void* getStreamNativeHandle(const Stream stream) const override { return reinterpret_cast<void*>(stream.id() + 1); }
     [[nodiscard]] Stream getStreamFromGlobalPool(Device device, bool) const override { return getNewStream(device, 0); }
     [[nodiscard]] Stream getNewStream(Device device, int) const override { return streamOf(device, books().newStream(device.index())); }
     [[nodiscard]] Stream exchangeStream(Stream stream) const override
@@ -398,6 +399,26 @@ void FakeGpus::reset(const Setup& wanted)
 const runtime::DeviceSource& FakeGpus::source() const { return devices; }
 const runtime::Clock& FakeGpus::clock() const { return hostClock; }
 std::vector<std::string> FakeGpus::races() const { return books().races(); }
+void FakeGpus::exchange(const std::vector<Side>& sides)
+{
+    const auto streamOf = [](const Side& side) { return static_cast<int>(reinterpret_cast<std::intptr_t>(side.stream)) - 1; };
+    const auto meet = [&] {
+        std::vector<Mark> marks;
+        for (const Side& side : sides) marks.push_back(books().record(streamOf(side)));
+        for (const Side& side : sides)
+            for (const Mark& mark : marks) books().block(streamOf(side), mark);
+    };
+    meet();
+    for (const Side& side : sides) {
+        std::vector<StreamBooks::Access> accesses;
+        for (const void* each : side.reads) accesses.push_back({books().blockOf(each), false});
+        for (const void* each : side.writes) accesses.push_back({books().blockOf(each), true});
+        books().operate(streamOf(side), "an exchange", accesses, setup.ofCopy);
+    }
+    meet();
+}
+
+int FakeGpus::currentDevice() const { return test::currentDevice; }
 int FakeGpus::operations() const { return books().operations(); }
 int FakeGpus::hostWaits() const { return books().hostWaits(); }
 void FakeGpus::release() { books().release(); }

@@ -57,11 +57,11 @@ NcclApi FakeNccl::api()
     };
     api.groupStart = [] { return ++open().depth, kSuccess; };
     api.groupEnd = [] { return one().end(); };
-    api.send = [](const void* buffer, std::size_t count, int, int peer, void* handle, void*) {
-        return one().add(handle, {.kind = '>', .from = buffer, .count = count, .peer = peer});
+    api.send = [](const void* buffer, std::size_t count, int, int peer, void* handle, void* stream) {
+        return one().add(handle, {.kind = '>', .from = buffer, .count = count, .peer = peer, .stream = stream});
     };
-    api.recv = [](void* buffer, std::size_t count, int, int peer, void* handle, void*) {
-        return one().add(handle, {.kind = '<', .to = buffer, .count = count, .peer = peer});
+    api.recv = [](void* buffer, std::size_t count, int, int peer, void* handle, void* stream) {
+        return one().add(handle, {.kind = '<', .to = buffer, .count = count, .peer = peer, .stream = stream});
     };
     api.allReduce = [](const void* from, void* to, std::size_t count, int, int operation, void* handle, void*) {
         return one().add(handle, {.kind = operation == 0 ? '+' : '/', .from = from, .to = to, .count = count});
@@ -73,6 +73,18 @@ Expected<void> FakeNccl::useDevice(int number)
 {
     device = number;
     return {};
+}
+
+void FakeNccl::takeDeviceFrom(std::function<int()> current)
+{
+    const std::lock_guard lock(mutex_);
+    currentDevice_ = std::move(current);
+}
+
+void FakeNccl::carryOutAtOnce(std::function<void(const std::vector<Side>&)> exchanged)
+{
+    const std::lock_guard lock(mutex_);
+    exchanged_ = std::move(exchanged);
 }
 
 void FakeNccl::answerInProgress(int looks)
@@ -156,14 +168,14 @@ NcclResult FakeNccl::init(void** handle, int size, const NcclId& id, int rank)
     auto made = std::make_unique<Communicator>();
     made->rank = rank;
     made->size = size;
-    made->device = device;
+    made->device = currentDevice_ ? currentDevice_() : device;
     made->id = id;
     *handle = made.get();
     open().began = true;
     connected_.clear();
     log_.push_back("init " + std::to_string(rank) + "/" + std::to_string(size));
     for (const auto& each : communicators_) {
-        if (each->ended || each->id != id || each->device != device) continue;
+        if (each->ended || each->id != id || each->device != made->device) continue;
         last_ = "Duplicate GPU detected : rank " + std::to_string(rank) + " and rank " + std::to_string(each->rank);
         made->state = each->state = kInvalidUsage;
     }
@@ -216,7 +228,7 @@ NcclResult FakeNccl::end()
         for (const Part& part : own) text += std::string(" ") + part.kind + std::to_string(part.peer) + " " + std::to_string(part.count);
         log_.push_back(text);
         communicator->groups.push_back(own);
-        communicator->state = kInProgress;
+        if (communicator->state == kSuccess) communicator->state = kInProgress; // an error stays
         communicator->looks = looks_;
         if (hanging_.erase(communicator->rank) > 0) {
             hangs_ = true;
@@ -234,9 +246,12 @@ NcclResult FakeNccl::look(void* handle, NcclResult* state)
     const std::lock_guard lock(mutex_);
     Communicator* communicator = alive(handle, "a look");
     if (communicator == nullptr) return kInvalidArgument;
-    const bool all = std::count_if(communicators_.begin(), communicators_.end(),
-                                   [&](const auto& each) { return !each->ended && each->id == communicator->id; }) == communicator->size;
-    if (communicator->state == kInProgress && all && --communicator->looks < 0 && connected(*communicator)) communicator->state = kSuccess;
+    communicator->joined = communicator->joined || std::count_if(communicators_.begin(), communicators_.end(), [&](const auto& each) {
+                                                       return !each->ended && each->id == communicator->id;
+                                                   }) == communicator->size;
+    const bool carriedOut = !exchanged_ || communicator->groups.empty();
+    if (communicator->state == kInProgress && communicator->joined && --communicator->looks < 0 && connected(*communicator) && carriedOut)
+        communicator->state = kSuccess;
     *state = communicator->state;
     return kSuccess;
 }
@@ -302,11 +317,26 @@ bool FakeNccl::carryOut(Communicator& communicator)
     std::set<Communicator*> all{&communicator};
     if (!meets(communicator, all)) return false;
     for (Communicator* each : all) move(*each, all);
+    if (exchanged_) tellExchange(all);
     for (Communicator* each : all) {
         each->groups.pop_front();
         ++each->carriedOut;
     }
     return true;
+}
+
+void FakeNccl::tellExchange(const std::set<Communicator*>& all) const
+{
+    std::vector<Side> sides;
+    for (const Communicator* each : all) {
+        Side& side = sides.emplace_back();
+        for (const Part& part : each->groups.front()) {
+            side.stream = part.stream;
+            if (part.kind == '>') side.reads.push_back(part.from);
+            if (part.kind == '<') side.writes.push_back(part.to);
+        }
+    }
+    exchanged_(sides);
 }
 
 void FakeNccl::move(Communicator& communicator, const std::set<Communicator*>& all)

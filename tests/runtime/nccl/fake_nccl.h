@@ -14,6 +14,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -34,6 +35,17 @@ public:
     static NcclApi api();
     static Expected<void> useDevice(int device); // of the calling thread
 
+    // Beside other fakes (fake_gpu): where the calling thread is, whose device the test's own useDevice() has set.
+    void takeDeviceFrom(std::function<int()> current);
+    // Devices that compute at once, on the thread that asks: a call is under way until what it asked for is carried out, and the test is
+    // told of each exchange, with the streams that were given for it.
+    struct Side {
+        void* stream = nullptr;
+        std::vector<const void*> reads;
+        std::vector<const void*> writes;
+    };
+    void carryOutAtOnce(std::function<void(const std::vector<Side>&)> exchanged);
+
     void answerInProgress(int looks);              // to each call, before it is done
     void fail(int rank, NcclResult state);         // asynchronously
     void failCall(std::string call, NcclResult result); // the next "init", "send", "recv", "groupEnd" or "finalize"
@@ -52,6 +64,7 @@ private:
         void* to = nullptr;
         std::size_t count = 0;
         int peer = 0;
+        void* stream = nullptr;
     };
     struct Communicator {
         int rank = 0;
@@ -59,6 +72,7 @@ private:
         int device = 0;
         NcclId id;
         bool ended = false;
+        bool joined = false; // has met the others
         NcclResult state = 7;
         int looks = 0;
         std::deque<std::vector<Part>> groups; // not carried out
@@ -81,6 +95,7 @@ private:
     Communicator* alive(void* handle, const char* call);
     void work();
     bool carryOut(Communicator& communicator);
+    void tellExchange(const std::set<Communicator*>& all) const;
     bool connected(const Communicator& communicator) const;
     Communicator* other(const Communicator& communicator, int rank) const;
     bool meets(const Communicator& communicator, std::set<Communicator*>& all) const;
@@ -94,6 +109,8 @@ private:
     std::set<int> hanging_;
     bool hangs_ = false;
     bool gpus_ = true;
+    std::function<int()> currentDevice_;
+    std::function<void(const std::vector<Side>&)> exchanged_;
     int looks_ = 1;
     std::vector<std::string> log_;
     std::vector<std::string> misuse_;

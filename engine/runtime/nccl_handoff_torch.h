@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The hand-off by NCCL, of processes that have a GPU each: what is for another rank is exchanged in the order that all ranks share
+// (engine/schedule/transfer_order.h), on a stream of its own. putting is a word alone: the exchanges are issued by passed(),
+// between the actions where the order has them. What stays on its rank goes through boxes.
+//
+//   rank 0   0F0 .   0F1 . .                    passed(1): >0F0     passed(2): >0F1
+//   stream        >0F0    >0F1
+//   stream   <0F0    <0F1                       passed(0): <0F0     passed(1): <0F1
+//   rank 1         1F0     1F1
+//
+// A rank takes what is there: its streams never wait for another rank, which may be paused or held, and so no action of it does.
+//
+// What a tensor looks like its receiver hears by mail when the first of its kind is put; from then on it has the same form in each step.
+// Of the rank's thread, but for mail. Private to the runtime.
+//
+//   NcclHandoff handoff(all, schedule, {link.communicator(), order}, {control, ledger, device, clock});
+//   handoff.meetPeers();                                   // before anything is timed
+//   handoff.passed(0); ... handoff.put(...); handoff.passed(1); ...; handoff.settle();
+#pragma once
+
+#include "engine/runtime/process_handoff_torch.h"
+#include "engine/schedule/transfer_order.h"
+#include "engine/transport/nccl/communicator.h"
+
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace stagecraft::runtime {
+
+// Neither is owned.
+struct NcclWay {
+    NcclCommunicator& communicator;
+    const engine::TransferOrder& order; // of all ranks
+};
+
+class NcclHandoff final : public Handoff<Boundary>, private PostOffice::Receiver {
+public:
+    NcclHandoff(ProcessRun& all, const engine::Schedule& schedule, const NcclWay& way, const HandoffPlace& place);
+    ~NcclHandoff() override; // waits for its stream
+
+    // Connects it with the ranks that it will meet. Throws what went wrong.
+    void meetPeers();
+
+    TimeNs put(const BoxAddress& address, Boundary payload, const Clock& clock) override;
+    std::optional<Arrival<Boundary>> take(const BoxAddress& address) override;
+    [[nodiscard]] bool full(const BoxAddress& address) override;
+    void passed(std::size_t actions) override;
+    void settle() override;
+    void cancel() override { boxes_.cancel(); }
+
+private:
+    struct Sent {
+        DeviceMark gone;
+        at::Tensor tensor;
+    };
+    void arrived(int from, MailKind kind, const std::string& text, const std::shared_ptr<void>& prepared) override;
+    void tellForm(const BoxAddress& address, const at::Tensor& tensor);
+    std::string awaitForm(const BoxAddress& address); // empty where the run ends
+    void issue(const engine::TransferGroup& group);
+    void letGoOfSent();
+    [[nodiscard]] bool stays(const BoxAddress& address) const;
+
+    ProcessRun& all_;
+    const engine::Schedule& schedule_;
+    NcclCommunicator& communicator_;
+    const engine::TransferOrder& order_;
+    const std::vector<engine::TransferGroup>& groups_; // of the rank
+    HandoffPlace place_;
+    c10::Stream stream_;
+    std::size_t next_ = 0; // of groups_, in this step
+    LocalHandoff<Boundary> boxes_;
+    std::map<BoxAddress, Boundary> given_;    // to be sent
+    std::map<BoxAddress, Boundary> received_; // to be taken
+    std::deque<Sent> sent_;                   // perhaps on their way
+    std::vector<at::Tensor> inQuestion_;      // of an exchange that failed: NCCL may use them until the stream is over
+    std::map<BoxAddress, std::string> told_;  // forms
+    std::mutex mutex_;                        // guards forms_
+    std::map<BoxAddress, std::string> forms_; // of the others'
+};
+
+} // namespace stagecraft::runtime

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/runtime/nccl_link.h"
+
+#include <chrono>
+
+#include <pthread.h>
+
+namespace stagecraft::runtime {
+
+namespace {
+
+constexpr std::chrono::milliseconds kPeriod{10};
+
+} // namespace
+
+NcclLink::NcclLink(const NcclSource& source, const Member& member, const Watch& watch)
+    : rank_(member.rank), device_(member.device), useDevice_(member.useDevice), watch_(watch),
+      clock_(source.clock != nullptr ? *source.clock : watch.clock),
+      clique_({.api = source.api, .clock = clock_, .patience = source.patience},
+              {.size = member.size,
+               .members = {{member.rank, member.device}},
+               .useDevice = member.useDevice,
+               .faulty = [this](const NcclFault& fault) { failWith(fault); }}),
+      watchdog_([this](const std::stop_token& stop) { work(stop); })
+{
+    pthread_setname_np(watchdog_.native_handle(), "nccl watchdog");
+}
+
+NcclLink::~NcclLink()
+{
+    watchdog_.request_stop();
+    watchdog_.join();
+}
+
+// On the rank's device: to ask it about an event while another is the thread's would wake up that one.
+void NcclLink::work(const std::stop_token& stop)
+{
+    static_cast<void>(useDevice_(device_)); // connect() tells where that fails
+    while (!stop.stop_requested()) {
+        clock_.tick(watch_.standsStill());
+        if (watch_.control.ending()) clique_.giveUp("the run ends");
+        static_cast<void>(clique_.look());
+        std::this_thread::sleep_for(kPeriod);
+    }
+}
+
+// Before the communicators end: from then on what this rank computes is nothing, and its reasons would be none.
+void NcclLink::failWith(const NcclFault& fault)
+{
+    if (watch_.control.ending()) return; // which is why
+    engine::FailureMessage failure;
+    failure.text = "the hand-over from GPU to GPU failed: " + fault.text + ". Without NCCL: --transport host";
+    if (fault.rank >= 0) failure.rank = fault.rank;
+    watch_.control.fail(std::move(failure));
+}
+
+} // namespace stagecraft::runtime

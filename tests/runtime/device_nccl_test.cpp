@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs in several processes, which are threads here (team.h), that hand over by an NCCL that is not there (nccl/fake_nccl.h) from GPU to GPU
+// that are not there (fake_gpu/fake_gpu.h). An exchange is carried out when both ranks have come to it, and is an operation on the streams of
+// both: memory that it reads or writes without an order that events give is found.
+#include "tests/runtime/fake_gpu/fake_gpu.h"
+#include "tests/runtime/little_plan.h"
+#include "tests/runtime/manual_clock.h"
+#include "tests/runtime/nccl/fake_nccl.h"
+#include "tests/runtime/team.h"
+
+#include "engine/transport/nccl/nccl_source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace stagecraft::runtime {
+namespace {
+
+using namespace engine;
+using test::FakeGpus;
+using testing::AnyOf;
+using testing::Contains;
+using testing::FloatNear;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pointwise;
+using testing::StartsWith;
+using traces::MemoryClass;
+
+constexpr NcclResult kRemoteError = 6;
+
+class NcclProcesses {
+public:
+    explicit NcclProcesses(const FakeGpus::Setup& gpus) : before_(FakeGpus::get().blocks())
+    {
+        FakeGpus::get().reset(gpus);
+        nccl_.takeDeviceFrom([] { return FakeGpus::get().currentDevice(); });
+        nccl_.carryOutAtOnce([](const std::vector<FakeNccl::Side>& sides) {
+            std::vector<FakeGpus::Side> streams;
+            for (const FakeNccl::Side& each : sides) streams.push_back({.stream = each.stream, .reads = each.reads, .writes = each.writes});
+            FakeGpus::get().exchange(streams);
+        });
+    }
+
+    TeamOutcome run(Plan plan, TeamOptions options = {})
+    {
+        plan.run.mode = RunMode::Processes;
+        plan.run.device = DeviceKind::Cuda;
+        if (plan.run.transport == Transport::Auto) plan.run.transport = Transport::Nccl;
+        options.devices = &FakeGpus::get().source();
+        options.nccl = &source;
+        return runTeam(plan, options);
+    }
+    void expectNothingLeft() const
+    {
+        EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
+        EXPECT_THAT(nccl_.misuse(), IsEmpty());
+        EXPECT_EQ(FakeGpus::get().blocks(), before_);
+    }
+    FakeNccl& nccl() { return nccl_; }
+
+    NcclSource source{.api = FakeNccl::api(), .version = "2.28.9"};
+
+private:
+    FakeNccl nccl_;
+    int before_;
+};
+
+std::string whyNot(const TeamOutcome& team)
+{
+    const Outcome& first = team.ranks.front();
+    return first.failure ? first.failure->text : team.refusals.front();
+}
+
+std::vector<FamilyCase> everyFamily()
+{
+    std::vector<FamilyCase> cases;
+    for (const ScheduleFamily& family : scheduleFamilies())
+        if (family.name != "bpipe") cases.push_back(familyCase(family, 5, RunMode::Processes)); // with more ranks it moves activations away
+    return cases;
+}
+
+class EveryFamilyByNccl : public testing::TestWithParam<FamilyCase> {};
+
+TEST_P(EveryFamilyByNccl, TrainsAsOnTheCpuInAnOrderThatEventsGive)
+{
+    const Plan plan = planOf(GetParam());
+    NcclProcesses processes({.count = 4});
+    const TeamOutcome team = processes.run(plan);
+    const Outcome& first = team.ranks.front();
+    ASSERT_TRUE(first.result) << whyNot(team);
+    EXPECT_NE(first.result->gradientCheck, GradientCheck::Failed);
+    EXPECT_LT(first.result->gradientMaxAbsDiff, 1e-5);
+    Plan inThreads = plan;
+    inThreads.run.mode = RunMode::Threads;
+    EXPECT_THAT(first.result->loss, Pointwise(FloatNear(1e-4F), runPlan(inThreads).result->loss));
+    EXPECT_THAT(first.trace.notes(), Contains(HasSubstr("by NCCL 2.28.9")));
+    EXPECT_THAT(processes.nccl().log(), Contains(StartsWith("group 1:")));
+    for (const traces::MemorySeries& series : first.trace.memory())
+        if (series.memory == MemoryClass::Activations || series.memory == MemoryClass::Gradients || series.memory == MemoryClass::Buffers) {
+            EXPECT_EQ(series.value.back(), 0) << "rank " << series.rank.value << " " << traces::memoryClassText(series.memory);
+        }
+    processes.expectNothingLeft();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryFamilyByNccl, testing::ValuesIn(everyFamily()), [](const auto& each) {
+    std::string name = each.param.name;
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+});
+
+Plan little(int steps = 3)
+{
+    Plan plan = littleTransformer("1f1b", 3, 1, RunMode::Processes);
+    plan.model.layers.insert(plan.model.layers.begin() + 1, TransformerBlock{32, 2, 64});
+    plan.run.steps = steps;
+    if (steps > 3) plan.run.check = CheckMode::Off;
+    return plan;
+}
+
+TEST(NcclRun, ConnectsEachPairBeforeTheFirstStepAndExchangesInTheCommonOrder)
+{
+    NcclProcesses processes({.count = 3});
+    ASSERT_TRUE(processes.run(little(1)).ranks[0].result);
+    std::vector<std::string> ofTheMiddle;
+    std::ptrdiff_t sends = 0;
+    std::ptrdiff_t receipts = 0;
+    for (const std::string& line : processes.nccl().log()) {
+        if (!line.starts_with("group 1:")) continue;
+        ofTheMiddle.push_back(line);
+        sends += std::count(line.begin(), line.end(), '>');
+        receipts += std::count(line.begin(), line.end(), '<');
+    }
+    EXPECT_EQ(sends, 2 + 4 * 2) << "a byte to each of two, then of 4 micro-batches an activation and a gradient";
+    EXPECT_EQ(receipts, 2 + 4 * 2);
+    EXPECT_EQ(ofTheMiddle[0], "group 1: >0 1 <0 1");
+    EXPECT_EQ(ofTheMiddle[1], "group 1: >2 1 <2 1");
+    EXPECT_THAT(ofTheMiddle[2], StartsWith("group 1: <0 "));
+    processes.expectNothingLeft();
+}
+
+TEST(NcclRun, TakesTheHostWhereTwoRanksShareAGpuAndSaysSo)
+{
+    NcclProcesses processes({.count = 2});
+    Plan plan = little(1);
+    EXPECT_THAT(processes.run(plan).refusals, testing::Each(HasSubstr("run.transport: NCCL cannot hand over: ranks 0 and 2 are both on GPU bus 0 of here")));
+    FakeGpus::get().reset({.count = 1});
+    plan.run.mode = RunMode::Processes;
+    plan.run.device = DeviceKind::Cuda;
+    const TeamOutcome team = runTeam(plan, {.devices = &FakeGpus::get().source(), .nccl = &processes.source});
+    ASSERT_TRUE(team.ranks[0].result) << whyNot(team);
+    EXPECT_THAT(team.ranks[0].trace.notes(), Contains(HasSubstr("by way of the host: ranks 0 and 1 are both on GPU bus 0")));
+    EXPECT_THAT(processes.nccl().log(), IsEmpty());
+}
+
+// What rank 0's user does once the run is under way.
+template <class Act>
+TeamOptions onceUnderWay(Act act)
+{
+    return {.lead = [act](Session& session, Outcome& outcome) {
+        follow(session, outcome, [&] { return outcome.trace.steps().size() > 2; });
+        act();
+        followToEnd(session, outcome);
+    }};
+}
+
+TEST(NcclRun, EndsWithTheReasonOfAnAsynchronousError)
+{
+    NcclProcesses processes({.count = 3});
+    const TeamOutcome team = processes.run(little(100'000), onceUnderWay([&] { processes.nccl().fail(1, kRemoteError); }));
+    for (const Outcome& each : team.ranks) {
+        EXPECT_EQ(each.last, SessionState::Failed);
+        ASSERT_TRUE(each.failure);
+        EXPECT_EQ(each.failure->rank, 1);
+        EXPECT_THAT(each.failure->text, HasSubstr("another rank has ended, or the connection to it broke"));
+    }
+    EXPECT_GT(team.ranks[0].trace.steps().size(), 2U); // what ran until then
+    EXPECT_GT(team.ranks[0].trace.lanes().size(), 3U);
+    processes.expectNothingLeft();
+}
+
+// The clock by which NCCL is waited for is the test's: nothing is late before it says so.
+TEST(NcclRun, EndsWhereACallHangs)
+{
+    NcclProcesses processes({.count = 3});
+    ManualClock clock;
+    processes.source.clock = &clock;
+    const TeamOutcome team = processes.run(little(100'000), {.lead = [&](Session& session, Outcome& outcome) {
+                                               follow(session, outcome, [&] { return outcome.trace.steps().size() > 2; });
+                                               processes.nccl().hang(1);
+                                               while (!processes.nccl().hangs()) std::this_thread::yield();
+                                               follow(session, outcome, [&] {
+                                                   clock.advance(30'000'000'000);
+                                                   return false;
+                                               });
+                                           }});
+    for (const Outcome& each : team.ranks) {
+        EXPECT_EQ(each.last, SessionState::Failed);
+        ASSERT_TRUE(each.failure);
+        EXPECT_THAT(each.failure->text, AnyOf(HasSubstr("NCCL could not put"), HasSubstr("nothing has moved on its communication stream")));
+    }
+    EXPECT_GT(team.ranks[0].trace.steps().size(), 2U);
+    EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
+}
+
+TEST(NcclRun, LetsNobodyWaitForARankThatFails)
+{
+    NcclProcesses processes({.count = 3});
+    const InjectedFault fault{.kind = InjectedFault::Kind::Exception, .action = traces::ActionKind::Backward, .stage = traces::Stage{1},
+                              .microbatch = traces::MicroBatch{2}, .step = traces::Step{1}};
+    const TeamOutcome team = processes.run(little(), {.faults = {{1, fault}}});
+    for (const Outcome& each : team.ranks) {
+        EXPECT_EQ(each.last, SessionState::Failed);
+        ASSERT_TRUE(each.failure);
+        EXPECT_THAT(each.failure->text, HasSubstr("1B2 failed in step 1 on rank 1"));
+    }
+    processes.expectNothingLeft();
+}
+
+TEST(NcclRun, StopsWithinAStepWithoutAFailure)
+{
+    NcclProcesses processes({.count = 3});
+    const TeamOutcome team = processes.run(little(100'000), {.lead = [](Session& session, Outcome& outcome) {
+                                               follow(session, outcome, [&] { return outcome.trace.steps().size() > 2; });
+                                               session.stop();
+                                               followToEnd(session, outcome);
+                                           }});
+    for (const Outcome& each : team.ranks) {
+        EXPECT_EQ(each.last, SessionState::Stopped);
+        EXPECT_FALSE(each.failure) << each.failure->text;
+    }
+    EXPECT_TRUE(team.ranks[0].result);
+    processes.expectNothingLeft();
+}
+
+TEST(NcclRun, DoesNotStartWhereTheRanksDoNotMeet)
+{
+    NcclProcesses processes({.count = 3});
+    processes.nccl().failCall("init", 2);
+    const TeamOutcome team = processes.run(little());
+    for (const Outcome& each : team.ranks) {
+        EXPECT_EQ(each.last, SessionState::Failed);
+        ASSERT_TRUE(each.failure);
+        EXPECT_THAT(each.failure->text, HasSubstr("a call of the system failed in it"));
+    }
+    EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
+}
+
+} // namespace
+} // namespace stagecraft::runtime
