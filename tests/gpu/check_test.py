@@ -140,6 +140,17 @@ class Check(unittest.TestCase):
         self.assertEqual(len(told), 1)
         self.assertRegex(told.pop(), r"^2 127\.0\.0\.1 \d+$")
 
+    def test_nccl_between_processes_takes_a_gpu_for_each(self):
+        self.plays("1f1b", "if 'nccl' in sys.argv: sys.exit('run.transport: NCCL cannot hand over: ranks 0 and 1 are both on GPU 0, and NCCL takes one rank per GPU.')")
+        done = self.check("--only", "gradients two processes*")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        parts = self.parts()
+        self.assertEqual(parts["gradients two processes by nccl"]["result"], "could not")
+        self.assertEqual(parts["gradients two processes 1f1b"]["result"], "ok")
+        self.plays("1f1b", "")
+        self.check("--only", "gradients two processes by nccl")
+        self.assertEqual(self.parts()["gradients two processes by nccl"]["result"], "ok")
+
     def test_processes_end_with_the_first_that_fails(self):
         self.plays("1f1b", "if os.environ.get('RANK') == '1': time.sleep(1000)\nif 'RANK' in os.environ: sys.exit('rank 1 died')")
         begin = time.monotonic()

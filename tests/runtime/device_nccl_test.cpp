@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 
 namespace stagecraft::runtime {
@@ -219,6 +220,27 @@ TEST(NcclRun, LetsNobodyWaitForARankThatFails)
         EXPECT_THAT(each.failure->text, HasSubstr("1B2 failed in step 1 on rank 1"));
     }
     processes.expectNothingLeft();
+}
+
+TEST(NcclRun, EndsWhereverTheGpusFail)
+{
+    const auto run = [](std::optional<int> failsFrom) {
+        NcclProcesses processes({.count = 3, .failsFrom = failsFrom});
+        TeamOutcome team = processes.run(little());
+        EXPECT_THAT(processes.nccl().misuse(), IsEmpty());
+        return team;
+    };
+    const int before = FakeGpus::get().blocks();
+    ASSERT_TRUE(run({}).ranks[0].result);
+    const int operations = FakeGpus::get().operations();
+    for (const int part : {0, 25, 50, 75, 95}) {
+        for (const Outcome& each : run(operations * part / 100).ranks) {
+            EXPECT_EQ(each.last, SessionState::Failed) << part;
+            ASSERT_TRUE(each.failure) << part;
+            EXPECT_THAT(each.failure->text, HasSubstr("illegal memory access")) << part;
+        }
+    }
+    EXPECT_EQ(FakeGpus::get().blocks(), before);
 }
 
 TEST(NcclRun, StopsWithinAStepWithoutAFailure)

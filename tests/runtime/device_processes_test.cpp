@@ -179,6 +179,24 @@ TEST(DeviceProcesses, LetTheFailureOfOneEndAllByItsName)
     EXPECT_EQ(FakeGpus::get().blocks(), before);
 }
 
+// Wherever it is, also while a tensor is on its way to the host: nobody waits for what does not come.
+TEST(DeviceProcesses, EndAllWhereverTheirGpusFail)
+{
+    const int before = FakeGpus::get().blocks();
+    const Plan plan = tiny("1f1b", 2, 4);
+    ASSERT_TRUE(runOn({.count = 2}, plan).ranks[0].result);
+    const int operations = FakeGpus::get().operations();
+    for (const int part : {0, 20, 35, 50, 65, 80, 95}) {
+        const TeamOutcome team = runOn({.count = 2, .failsFrom = operations * part / 100}, plan);
+        for (const Outcome& each : team.ranks) {
+            EXPECT_EQ(each.last, SessionState::Failed) << part;
+            ASSERT_TRUE(each.failure) << part;
+            EXPECT_THAT(each.failure->text, HasSubstr("illegal memory access")) << part;
+        }
+    }
+    EXPECT_EQ(FakeGpus::get().blocks(), before);
+}
+
 TEST(DeviceProcesses, TellUtilisationByWhatTheRanksShare)
 {
     const auto peak = [](int gpus) {
