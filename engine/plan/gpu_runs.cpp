@@ -2,6 +2,7 @@
 #include "engine/plan/gpu_runs.h"
 
 #include "engine/schedule/offload.h"
+#include "engine/schedule/shard.h"
 #include "traces/base/text.h"
 
 #include <fmt/format.h>
@@ -20,7 +21,9 @@ Error refusal(std::string_view what, std::string_view instead)
 // All but what the order of actions decides.
 Expected<void> checkWithoutSchedule(const Plan& plan)
 {
-    if (plan.machine.replicas > 1) return refusal(fmt::format("the plan has {} replicas", plan.machine.replicas), "1 replica");
+    if (plan.machine.replicas > 1 && plan.pipeline.sharding != Sharding::None)
+        return refusal(fmt::format("{} replicas divide what they hold ({})", plan.machine.replicas, shardingName(plan.pipeline.sharding)),
+                       "1 replica or no sharding");
     return {};
 }
 
@@ -37,6 +40,8 @@ Expected<void> checkGpuRun(const Plan& plan, const Schedule& schedule)
 {
     if (plan.run.device != DeviceKind::Cuda) return {};
     if (Expected<void> able = checkWithoutSchedule(plan); !able.ok()) return able;
+    if (plan.machine.replicas > 1 && gathersWeights(schedule))
+        return refusal(fmt::format("schedule {} divides the weights among replicas", schedule.name), "1 replica or a schedule without UNSHARD");
     if (hasOffload(schedule)) return refusal(fmt::format("schedule {} offloads activations", schedule.name), "a schedule without OFFLOAD");
     return {};
 }

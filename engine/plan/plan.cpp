@@ -247,9 +247,11 @@ Expected<void> checkRun(const Plan& plan)
                                  run.handoffDepth)};
     if (!run.gpus.empty() && run.device != DeviceKind::Cuda)
         return Error{"run.gpus: the GPUs of a run on the device cpu are not told; take the device cuda, or leave it out"};
-    if (!run.gpus.empty() && run.gpus.size() != static_cast<std::size_t>(plan.pipeline.ranks))
-        return Error{fmt::format("run.gpus: {} given, and the plan has {}: one for each", traces::counted(run.gpus.size(), "number"),
-                                 traces::counted(plan.pipeline.ranks, "rank"))};
+    const int replicas = plan.machine.replicas;
+    if (!run.gpus.empty() && run.gpus.size() != static_cast<std::size_t>(replicas) * static_cast<std::size_t>(plan.pipeline.ranks))
+        return Error{fmt::format("run.gpus: {} given, and the plan has {}{}: one for each{}", traces::counted(run.gpus.size(), "number"),
+                                 replicas > 1 ? fmt::format("{} replicas of ", replicas) : "", traces::counted(plan.pipeline.ranks, "rank"),
+                                 replicas > 1 ? ", replica by replica" : "")};
     if (!run.slowdown.empty() && run.slowdown.size() != static_cast<std::size_t>(plan.stages()))
         return Error{fmt::format("run.slowdown: {} given, and the plan has {}: one factor for each", traces::counted(run.slowdown.size(), "factor"),
                                  traces::counted(plan.stages(), "stage"))};

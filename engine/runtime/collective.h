@@ -60,6 +60,7 @@ public:
     [[nodiscard]] const Kind& kind() const { return kind_; }
     [[nodiscard]] bool sums() const { return kind_.action != traces::ActionKind::Unshard; }
     [[nodiscard]] const std::vector<Member>& members() const { return members_; }
+    [[nodiscard]] int replicas() const { return replicas_; }
     [[nodiscard]] traces::Work action(std::size_t member) const
     {
         return traces::makeAction(kind_.action, kind_.stage, traces::kNoMicroBatch, members_[member].place.flow).work;

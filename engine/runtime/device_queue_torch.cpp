@@ -64,6 +64,7 @@ void DeviceQueue::settleFirst()
         event.begin = asked.times.begin->time();
         event.end = asked.times.end->time();
         if (asked.times.ready) event.value[RunEvent::kReady] = asked.times.ready->time();
+        if (asked.times.gathered) event.value[RunEvent::kGathered] = asked.times.gathered->time();
         if (event.value[RunEvent::kAvailable] >= 0) event.value[RunEvent::kAvailable] = event.end;
     }
     lastEnd_ = std::max(lastEnd_, event.end);

@@ -25,6 +25,7 @@ namespace stagecraft::runtime {
 
 struct DeviceTimes {
     DeviceMark ready = {}; // of its input
+    DeviceMark gathered = {}; // of the weights, where they come from other replicas
     DeviceMark begin = {};
     DeviceMark end = {};
     at::Tensor source = {}; // of a copy that is its input

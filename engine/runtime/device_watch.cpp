@@ -18,10 +18,11 @@ std::optional<DeviceWatch::Awaited> DeviceWatch::silent() const
     return longest;
 }
 
-DeviceWatch::Wait::Wait(DeviceWatch* watch, Rank rank, Step step, const Work& work) : watch_(watch), rank_(rank)
+DeviceWatch::Wait::Wait(DeviceWatch* watch, Rank rank, Step step, const Work& work, Thread thread)
+    : watch_(watch), slot_(2 * index(rank) + static_cast<std::size_t>(thread))
 {
     if (watch_ == nullptr) return;
-    Slot& slot = watch_->slots_[index(rank)];
+    Slot& slot = watch_->slots_[slot_];
     const std::lock_guard lock(slot.mutex);
     outer_ = std::exchange(slot.awaited, Awaited{rank, step, work, watch_->clock_.now()});
 }
@@ -29,7 +30,7 @@ DeviceWatch::Wait::Wait(DeviceWatch* watch, Rank rank, Step step, const Work& wo
 DeviceWatch::Wait::~Wait()
 {
     if (watch_ == nullptr) return;
-    Slot& slot = watch_->slots_[index(rank_)];
+    Slot& slot = watch_->slots_[slot_];
     const std::lock_guard lock(slot.mutex);
     slot.awaited = outer_;
     if (slot.awaited) slot.awaited->since = watch_->clock_.now();

@@ -17,6 +17,7 @@
 #include "engine/probe/clock.h"
 #include "traces/base/action.h"
 
+#include <cstdint>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -32,21 +33,24 @@ public:
         TimeNs since = 0;
     };
 
-    DeviceWatch(int ranks, const Clock& clock, TimeNs patience) : clock_(clock), patience_(patience), slots_(static_cast<std::size_t>(ranks)) {}
+    // Of a rank: its own, or the one that sums gradients beside it.
+    enum class Thread : std::uint8_t { Own, Sums };
+
+    DeviceWatch(int ranks, const Clock& clock, TimeNs patience) : clock_(clock), patience_(patience), slots_(2 * static_cast<std::size_t>(ranks)) {}
 
     [[nodiscard]] TimeNs patience() const { return patience_; }
     [[nodiscard]] std::optional<Awaited> silent() const; // the longest of the waits that are longer than the patience
 
     class Wait {
     public:
-        Wait(DeviceWatch* watch, traces::Rank rank, traces::Step step, const traces::Work& work = {}); // null: nobody looks
+        Wait(DeviceWatch* watch, traces::Rank rank, traces::Step step, const traces::Work& work = {}, Thread thread = Thread::Own); // null: nobody looks
         ~Wait();
         Wait(const Wait&) = delete;
         Wait& operator=(const Wait&) = delete;
 
     private:
         DeviceWatch* watch_;
-        traces::Rank rank_;
+        std::size_t slot_;
         std::optional<Awaited> outer_; // which goes on when this one is over, from then on
     };
 
@@ -58,7 +62,7 @@ private:
 
     const Clock& clock_;
     TimeNs patience_;
-    std::deque<Slot> slots_; // by rank
+    std::deque<Slot> slots_; // by rank and thread
 };
 
 } // namespace stagecraft::runtime

@@ -10,6 +10,7 @@
 //   collectives.endUntil(now, ended);                      // before an action that begins now
 #pragma once
 
+#include "engine/runtime/collective_work.h"
 #include "engine/runtime/replica_sums.h"
 #include "engine/simulate/machine_model.h"
 
@@ -23,11 +24,13 @@ namespace stagecraft::runtime {
 
 class EmulatedReplicas {
 public:
-    // A member's slice.
-    using Record = std::function<void(const Collective&, std::size_t member, const CollectiveSpan&)>;
+    using Record = CollectiveWork::Record; // a member's slice
     using Ended = std::function<void(const Collective&, TimeNs)>;
 
-    EmulatedReplicas(const engine::MachineModel& machine, int ranks) : machine_(machine), free_(static_cast<std::size_t>(ranks), 0) {}
+    EmulatedReplicas(const engine::MachineModel& machine, int ranks, CollectiveWork& work)
+        : machine_(machine), work_(work), free_(static_cast<std::size_t>(ranks), 0)
+    {
+    }
 
     void give(const Turn& turn, traces::Step step, TimeNs at, std::vector<std::span<float>> values);
     void settle(const Record& record);
@@ -55,7 +58,10 @@ private:
     };
     void make(const Collective& collective, State& state, const Record& record);
 
+    void makeForReal(const Collective& collective);
+
     const engine::MachineModel& machine_;
+    CollectiveWork& work_;
     std::vector<TimeNs> free_; // by rank
     std::vector<Given> given_; // by the action that runs
     std::map<const Collective*, State> states_;

@@ -14,6 +14,7 @@
 #include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/boundary.h"
 #include "engine/runtime/busy_watch.h"
+#include "engine/runtime/device_collectives_torch.h"
 #include "engine/runtime/device_queue_torch.h"
 #include "engine/runtime/emulated_replicas.h"
 #include "engine/runtime/rank_work.h"
@@ -60,7 +61,8 @@ public:
             handoffs_.push_back(std::make_unique<LocalHandoff<Boundary>>(run_.schedule.stages(), mostUnits(run_.schedule), Patience{},
                                                                            static_cast<int>(run_.schedule.flows().size())));
         if (run_.sums == nullptr) return;
-        sums_.emplace(run_.costs.machine, static_cast<int>(ranks_.size()));
+        onDevices_ = deviceCollectives(replicas);
+        sums_.emplace(run_.costs.machine, static_cast<int>(ranks_.size()), onDevices_ ? *onDevices_ : onCpu_);
         if (run_.sums->byActions()) return;
         for (const Execution& replica : replicas_)
             for (const Place& place : places(run_.schedule))
@@ -85,7 +87,7 @@ public:
             frontier_ = begin;
             for (const auto& copies : copies_) copies->beginStep(begin);
             sampleAll(begin);
-            for (std::size_t r = 0; r < ranks_.size(); ++r) deviceOf(Rank{r}).beginStep();
+            for (std::size_t r = 0; r < ranks_.size(); ++r) runOf(Rank{r}).pipeline.beginStepOnDevice(inReplica(Rank{r}));
             if (!runStep(Step{step}) || !readLosses(Step{step})) return;
             for (const RankState& rank : ranks_) now = std::max(now, rank.clock);
             for (std::size_t r = 0; sums_ && r < ranks_.size(); ++r) now = std::max(now, sums_->freeAt(Rank{r}));
@@ -327,12 +329,29 @@ private:
     // The one that holds the place in the same replica.
     [[nodiscard]] Rank among(Rank rank, const Place& place) const { return runOf(rank).among(run_.schedule.rankOf(place.flow, place.stage)); }
 
-    // While an action runs; the collectives are made after it.
+    // While an action runs; the collectives are made after it. When a GPU has made them it tells when the action is over.
     void giveGradients(const Execution& replica, const Place& place, int layer)
     {
         const TimeNs at = actionBegin_ + (run_.clock.now() - actionRealBegin_);
         for (const Turn& turn : run_.sums->gradients(replica.replica, place))
-            if (turn.layer == layer) sums_->give(turn, step_, at, replica.pipeline.stage(place).gradientMemory(turn.parameters));
+            if (turn.layer == layer) give(turn, at, replica.pipeline.stage(place).wholeGradients(turn.parameters));
+    }
+
+    void give(const Turn& turn, TimeNs at, std::vector<at::Tensor> values)
+    {
+        if (!onDevices_) return sums_->give(turn, step_, at, memoryOf(values));
+        const RankDevice& device = deviceOf(turn.collective->members()[turn.member].rank);
+        const RankDevice::Scope here = device.enter();
+        const DeviceMark made = device.mark();
+        onDevices_->take(turn, step_, std::move(values), made);
+        if (made && actionMark_) givenWithin_.push_back({turn, made});
+        else sums_->give(turn, step_, at, {});
+    }
+
+    // What was given within an action of a GPU, which is over.
+    void giveFromDevice(const DeviceMark& begin)
+    {
+        for (const auto& [turn, made] : std::exchange(givenWithin_, {})) sums_->give(turn, step_, actionBegin_ + (made->time() - begin->time()), {});
     }
 
     void settleSums(Rank rank, const Work& work, TimeNs end)
@@ -341,7 +360,7 @@ private:
         const Execution& run = runOf(rank);
         if (work.kind == ActionKind::Optimizer)
             for (const Turn& turn : run_.sums->weights(run.replica, placeOf(work)))
-                sums_->give(turn, step_, end, run.pipeline.stage(placeOf(work)).valueMemory(turn.parameters));
+                give(turn, end, run.pipeline.stage(placeOf(work)).values(turn.parameters));
         if (work.kind == ActionKind::AllReduce) sums_->occupy(rank, end);
         settle();
     }
@@ -399,9 +418,9 @@ private:
         }
         StageModule& stage = run.pipeline.stage(placeOf(work));
         if (work.kind == ActionKind::Unshard)
-            for (const Turn& turn : run_.sums->gathers(run.replica, placeOf(work))) sums_->give(turn, step, at, stage.valueMemory(turn.parameters));
+            for (const Turn& turn : run_.sums->gathers(run.replica, placeOf(work))) give(turn, at, stage.values(turn.parameters));
         else
-            for (const Turn& turn : run_.sums->gradients(run.replica, placeOf(work))) sums_->give(turn, step, at, stage.gradientMemory(turn.parameters));
+            for (const Turn& turn : run_.sums->gradients(run.replica, placeOf(work))) give(turn, at, stage.wholeGradients(turn.parameters));
         settle();
         return true;
     }
@@ -443,7 +462,6 @@ private:
         const TimeNs computedBefore = run_.cpuClock.now();
         const TimeNs realBegin = run_.clock.now();
         actionBegin_ = times.begin;
-        actionRealBegin_ = realBegin;
         at::Tensor output;
         TimeNs worked = 0;
         RankDevice::Fetched given; // until the device is through, as what is used for the last time
@@ -488,15 +506,17 @@ private:
 
     // On a GPU it is alone there, and timed by it.
     template <class Call>
-    TimeNs timed(const RankDevice& device, const Call& call) const
+    TimeNs timed(const RankDevice& device, const Call& call)
     {
         const RankDevice::Scope here = device.enter();
-        const TimeNs before = run_.clock.now();
-        const DeviceMark begin = device.mark();
+        actionRealBegin_ = run_.clock.now();
+        const DeviceMark begin = actionMark_ = device.mark();
         call();
-        if (device.isCpu()) return run_.clock.now() - before;
+        actionMark_.reset();
+        if (device.isCpu()) return run_.clock.now() - actionRealBegin_;
         const DeviceMark end = device.mark();
         device.drain();
+        giveFromDevice(begin);
         return end->time() - begin->time();
     }
 
@@ -542,10 +562,14 @@ private:
     std::vector<std::vector<Action>> lists_; // by rank, of a step
     std::vector<RankState> ranks_;
     std::vector<InputsInUse> inUse_; // by rank, of GPUs
+    CollectiveWork onCpu_;
+    std::unique_ptr<DeviceCollectives> onDevices_; // where some rank is on a GPU
     std::optional<EmulatedReplicas> sums_;
     Step step_{};
     TimeNs actionBegin_ = 0; // of the action that runs
     TimeNs actionRealBegin_ = 0;
+    DeviceMark actionMark_; // the same of a GPU, while it is asked for
+    std::vector<std::pair<Turn, DeviceMark>> givenWithin_;
     TimeNs frontier_ = 0; // the start of the last action
     VirtualMemory memory_;
     std::vector<std::unique_ptr<VirtualCopies>> copies_; // by replica

@@ -42,7 +42,7 @@ Expected<std::vector<int>> gpuPlaces(const Plan& plan, const Schedule& schedule,
 {
     if (const auto able = checkGpuRun(plan, schedule); !able.ok()) return able.error();
     if (plan.run.mode == RunMode::Processes && group != nullptr) return placeOfProcess(plan, devices, *group);
-    const int ranks = plan.pipeline.ranks;
+    const int ranks = plan.machine.replicas * plan.pipeline.ranks;
     const int count = static_cast<int>(devices.gpus().size());
     if (count == 0) return noGpu(devices);
     if (!plan.run.gpus.empty()) {

@@ -2,7 +2,7 @@
 //
 // On which GPU each rank of a run computes, and what keeps a plan from running there.
 //
-//   const Expected<std::vector<int>> gpus = gpuPlaces(plan, schedule, cudaDevices());   // by rank; kOnCpu: on the CPU
+//   const Expected<std::vector<int>> gpus = gpuPlaces(plan, schedule, cudaDevices());   // by rank, replica 0 first; kOnCpu: on the CPU
 //   const RankPlace place = placeOfRank(gpus.value(), group, cudaDevices());   // of this process, for the others
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace stagecraft::runtime {
 
-// Of a plan for the device cuda: as it says, or spread evenly: ranks that follow each other share a GPU where there are fewer than ranks. Mode emulated takes the
-// first alone, where each action is alone as well. Of processes, one's own rank alone has a place here: as the plan says, or in the order
+// Of a plan for the device cuda: as it says, or spread evenly over the ranks of all replicas: those that follow each other share a GPU
+// where there are fewer. Mode emulated takes the first alone, where each action is alone as well. Of processes, one's own rank alone has a place here: as the plan says, or in the order
 // of the processes of its host, which begin anew where there are more than GPUs. Errors name what is missing and what to do.
 engine::Expected<std::vector<int>> gpuPlaces(const engine::Plan& plan, const engine::Schedule& schedule, const DeviceSource& devices,
                                              const ProcessGroup* group = nullptr);

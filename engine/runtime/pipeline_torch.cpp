@@ -33,6 +33,7 @@ Pipeline::Pipeline(const Spec& spec, const Preparation& preparation)
     for (int r = 0; r < schedule_.ranks; ++r) {
         const c10::Device device = spec.devices.empty() ? c10::Device(c10::DeviceType::CPU) : spec.devices[static_cast<std::size_t>(r)];
         devices_.push_back(device.is_cpu() ? RankDevice() : RankDevice(device, spec.clock));
+        sumDevices_.push_back(spec.plan.machine.replicas > 1 ? devices_.back().beside() : RankDevice());
     }
     firstLayer_.assign(1, 0);
     for (const int layers : spec.partition) firstLayer_.push_back(firstLayer_.back() + layers);
@@ -90,6 +91,12 @@ void Pipeline::giveData(Step step)
         stage(end).giveTargets({});
         stage(end).giveTargets(own(end, [&] { return batches_.targets(step, replica_); }));
     }
+}
+
+void Pipeline::beginStepOnDevice(Rank rank)
+{
+    devices_[index(rank)].beginStep();
+    sumDevices_[index(rank)].countFrom(devices_[index(rank)]);
 }
 
 double Pipeline::stepLoss()

@@ -80,6 +80,9 @@ public:
     void clipGradients(traces::Rank rank, const at::Tensor& squares);
 
     [[nodiscard]] RankDevice& device(traces::Rank rank) { return devices_[traces::index(rank)]; }
+    // Of its GPU the stream for what the rank does with its like in other replicas; where there are none, nobody's.
+    [[nodiscard]] RankDevice& sumDevice(traces::Rank rank) { return sumDevices_[traces::index(rank)]; }
+    void beginStepOnDevice(traces::Rank rank); // on the rank's thread, when nothing of the rank is under way
     [[nodiscard]] const RankDevice& deviceOf(const Place& place) const { return devices_[traces::index(schedule_.rankOf(place.flow, place.stage))]; }
     // Of a stage that another process holds: where this one computes.
     [[nodiscard]] c10::Device computesOn(const Place& place) const { return holds(place) ? deviceOf(place).device() : devices_[traces::index(*only_)].device(); }
@@ -122,6 +125,7 @@ private:
     const BatchSource& batches_;
     std::vector<int> lengths_; // of slices; empty: sequences are whole
     std::vector<RankDevice> devices_;   // by rank
+    std::vector<RankDevice> sumDevices_; // the same
     std::vector<LedgerHandle> ledgers_; // before the stages: their blocks are booked there
     LedgerHandle host_;                 // what OFFLOAD took off the ranks
     struct InFlight {

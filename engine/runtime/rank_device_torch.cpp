@@ -4,6 +4,7 @@
 #include "engine/probe/tagging_allocator.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_copy.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
@@ -34,6 +35,15 @@ TimeNs StreamMoment::time() const { return base_->time + std::llround(base_->eve
 RankDevice::RankDevice(c10::Device device, const Clock& clock)
     : clock_(&clock), stream_(newStream(device)), copies_(newStream(device))
 {
+}
+
+RankDevice RankDevice::beside() const
+{
+    RankDevice other;
+    if (isCpu()) return other;
+    other.clock_ = clock_;
+    other.stream_ = other.copies_ = newStream(device());
+    return other;
 }
 
 void RankDevice::warmUp() const
@@ -114,6 +124,29 @@ RankDevice::Fetched RankDevice::fetch(Boundary from)
     }
     copy.ready->before(*stream_);
     return copy;
+}
+
+void RankDevice::await(const DeviceMark& mark) const
+{
+    if (!mark) return;
+    if (isCpu()) mark->wait();
+    else mark->before(*stream_);
+}
+
+void RankDevice::copy(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from, const DeviceMark& ready)
+{
+    if (from.empty()) return;
+    const at::NoGradGuard noGrad;
+    const c10::Device source = from.front().device();
+    if (isCpu() || source.is_cpu() || source == device()) {
+        await(ready);
+        at::_foreach_copy_(to, from);
+        return;
+    }
+    const c10::Stream there = streamOn(source);
+    if (ready) ready->before(there);
+    const c10::MultiStreamGuard guard({there, *stream_}); // as in fetch()
+    at::_foreach_copy_(to, from, /*non_blocking=*/true);
 }
 
 } // namespace stagecraft::runtime

@@ -68,6 +68,11 @@ public:
     RankDevice() = default; // the CPU
     RankDevice(c10::Device device, const Clock& clock);
 
+    // Another stream of the same GPU, for what goes on beside the computing; copies have no further one there. Its marks count from where
+    // this one's do, from countFrom() on.
+    [[nodiscard]] RankDevice beside() const;
+    void countFrom(const RankDevice& other) { base_ = other.base_; }
+
     [[nodiscard]] bool isCpu() const { return !stream_; }
     [[nodiscard]] c10::Device device() const { return stream_ ? stream_->device() : c10::Device(c10::DeviceType::CPU); }
 
@@ -99,6 +104,10 @@ public:
     // Here, and after what makes it; a leaf of its own where it was copied. In enter(). The CPU waits for it; a GPU does not, but for what
     // the driver needs to take a tensor off the host.
     [[nodiscard]] Fetched fetch(Boundary from);
+    // What is asked for from now on comes after it. The CPU waits for it. In enter().
+    void await(const DeviceMark& mark) const;
+    // Into tensors that lie here, from tensors of one device that are made at `ready` and held until a later mark. In enter().
+    void copy(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from, const DeviceMark& ready);
 
 private:
     [[nodiscard]] c10::Stream streamOn(c10::Device other);

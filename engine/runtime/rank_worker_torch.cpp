@@ -50,7 +50,7 @@ public:
         const bool copies = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return engine::isCopy(a.kind()); });
         if (pairs || copies) run.pipeline.meetFaultOfThread(rank, InjectedFault::Kind::NoSecondThread);
         if (pairs) helper_.emplace(&settleThread);
-        if (links.sums != nullptr) replica_.emplace(run, *links.sums, rank);
+        if (links.sums != nullptr) replica_.emplace(run, ReplicaLinks{*links.sums, links.onDevices}, rank);
         if (copies) copies_.emplace(run, rank, &settleThread);
     }
 
@@ -71,7 +71,8 @@ private:
         Work work;
         Arrival<Boundary> input{{}, -1};
         TimeNs reloaded = -1; // when what was offloaded had come back
-        TimeNs gathered = -1; // when the stage's weights had
+        ReplicaRank::Since gathered{}; // when the stage's weights had
+        DeviceMark sums{};    // of a GPU, when the gradients are summed that it takes
         at::Tensor output{}; // to be handed over
         ActionTimes times{};
         DeviceTimes onDevice{};
@@ -135,7 +136,7 @@ private:
     {
         if (device_.isCpu()) return true;
         const DeviceWatch::Wait here(run_.watch, rank_, step);
-        return watched(step, "beginning the device's part", [&] { device_.beginStep(); });
+        return watched(step, "beginning the device's part", [&] { run_.pipeline.beginStepOnDevice(own_); });
     }
 
     bool endOnDevice(Step step)
@@ -280,7 +281,7 @@ private:
     bool waitForWeights(Task& task)
     {
         if (!replica_ || !engine::usesWeights(task.work.kind)) return true;
-        const std::optional<TimeNs> since = replica_->weightsOf(placeOf(task.work));
+        const std::optional<ReplicaRank::Since> since = replica_->weightsOf(placeOf(task.work));
         if (since) task.gathered = *since;
         return since.has_value();
     }
@@ -358,9 +359,11 @@ private:
     bool waitForSums(Task& task)
     {
         if (!replica_ || task.work.kind != ActionKind::Optimizer) return true;
-        const std::optional<TimeNs> since = replica_->gradientsOf(placeOf(task.work));
-        if (since) task.input.available = *since;
-        return since.has_value();
+        const std::optional<ReplicaRank::Since> since = replica_->gradientsOf(placeOf(task.work));
+        if (!since) return false;
+        task.input.available = since->time;
+        task.sums = since->mark;
+        return true;
     }
 
     // On whatever thread; hands over as soon as it is done, where that never waits.
@@ -401,7 +404,10 @@ private:
             task.times = timesFrom(task, task.input.available);
             RankDevice::Fetched input = fetch(task);
             inUse_.hold(task.work, input.tensor);
-            task.onDevice = {.ready = std::move(input.ready), .begin = device_.mark(), .source = std::move(input.source)};
+            device_.await(task.gathered.mark);
+            device_.await(task.sums);
+            task.onDevice = {.ready = task.sums ? task.sums : std::move(input.ready), .gathered = task.gathered.mark, .begin = device_.mark(),
+                             .source = std::move(input.source)};
             task.output = run_.pipeline.execute(task.work, step, std::move(input.tensor));
             task.onDevice.end = device_.mark();
             if (run_.trouble.factorOf(task.work.stage) <= 1) return;
@@ -425,7 +431,7 @@ private:
 
     [[nodiscard]] ActionTimes timesFrom(const Task& task, TimeNs ready) const
     {
-        return {.begin = run_.clock.now(), .ready = ready, .reloaded = task.reloaded, .gathered = task.gathered};
+        return {.begin = run_.clock.now(), .ready = ready, .reloaded = task.reloaded, .gathered = task.gathered.time};
     }
 
     std::exception_ptr overdraft()

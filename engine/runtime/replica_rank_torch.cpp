@@ -2,13 +2,14 @@
 #include "engine/runtime/replica_rank_torch.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace stagecraft::runtime {
 
 using namespace traces;
 
-ReplicaRank::ReplicaRank(const Execution& run, ReplicaThreads& threads, Rank rank)
-    : run_(run), threads_(threads), rank_(run.among(rank)), places_(placesOf(run.schedule, rank))
+ReplicaRank::ReplicaRank(const Execution& run, const ReplicaLinks& links, Rank rank)
+    : run_(run), links_(links), device_(run.pipeline.device(rank)), rank_(run.among(rank)), places_(placesOf(run.schedule, rank))
 {
     if (run.sums->byActions()) return;
     for (const Place& place : places_)
@@ -26,65 +27,86 @@ bool ReplicaRank::isLast(const Work& work) const
            run_.pipeline.stage(placeOf(work)).isLast(work.microbatch.value);
 }
 
+void ReplicaRank::give(const Turn& turn, std::vector<at::Tensor> values)
+{
+    if (links_.onDevices == nullptr) {
+        std::vector<std::span<float>> memory = memoryOf(values);
+        values.clear(); // who sums last may let go of them before this is over
+        return links_.threads.give(turn, step_, std::move(memory));
+    }
+    const RankDevice::Scope here = device_.enter();
+    links_.onDevices->take(turn, step_, std::move(values), device_.mark());
+    links_.threads.give(turn, step_, {});
+}
+
 void ReplicaRank::giveGradients(const Place& place, int layer)
 {
     for (const Turn& turn : run_.sums->gradients(run_.replica, place))
-        if (turn.layer == layer) threads_.give(turn, step_, run_.pipeline.stage(place).gradientMemory(turn.parameters));
+        if (turn.layer == layer) give(turn, run_.pipeline.stage(place).wholeGradients(turn.parameters));
 }
 
 void ReplicaRank::sumGradients(const Place& place)
 {
-    for (const Turn& turn : run_.sums->gradients(run_.replica, place))
-        threads_.give(turn, step_, run_.pipeline.stage(place).gradientMemory(turn.parameters));
+    const RankDevice::Scope here = device_.enter();
+    for (const Turn& turn : run_.sums->gradients(run_.replica, place)) give(turn, run_.pipeline.stage(place).wholeGradients(turn.parameters));
 }
 
 void ReplicaRank::gatherWeights(const Place& place)
 {
-    for (const Turn& turn : run_.sums->gathers(run_.replica, place))
-        threads_.give(turn, step_, run_.pipeline.stage(place).valueMemory(turn.parameters));
+    for (const Turn& turn : run_.sums->gathers(run_.replica, place)) give(turn, run_.pipeline.stage(place).values(turn.parameters));
     gathering_.insert(place);
 }
 
-std::optional<TimeNs> ReplicaRank::weightsOf(const Place& place)
+std::optional<ReplicaRank::Since> ReplicaRank::weightsOf(const Place& place)
 {
     const std::vector<Turn>& turns = run_.sums->gathers(run_.replica, place);
     gathering_.erase(place);
-    return turns.empty() ? std::optional<TimeNs>(-1) : waitFor(turns);
+    return turns.empty() ? std::optional(Since{}) : waitFor(turns);
 }
 
 void ReplicaRank::giveWeights(const Place& place)
 {
-    for (const Turn& turn : run_.sums->weights(run_.replica, place))
-        threads_.give(turn, step_, run_.pipeline.stage(place).valueMemory(turn.parameters));
+    for (const Turn& turn : run_.sums->weights(run_.replica, place)) give(turn, run_.pipeline.stage(place).values(turn.parameters));
 }
 
-std::optional<TimeNs> ReplicaRank::waitFor(const std::vector<Turn>& turns)
+// Of several the last one is done last: all come in the order in which every member gives.
+std::optional<ReplicaRank::Since> ReplicaRank::waitFor(const std::vector<Turn>& turns)
 {
-    if (!threads_.done(turns)) run_.control.rest(rank_);
-    return threads_.wait(turns);
+    if (!links_.threads.done(turns)) run_.control.rest(rank_);
+    const std::optional<TimeNs> since = links_.threads.wait(turns);
+    if (!since) return std::nullopt;
+    return Since{*since, links_.onDevices != nullptr && !turns.empty() ? links_.onDevices->doneAt(turns.back()) : nullptr};
 }
 
-std::optional<TimeNs> ReplicaRank::allGradients()
+void ReplicaRank::settle()
 {
-    TimeNs since = 0;
-    for (const Place& place : places_) {
-        const std::optional<TimeNs> one = gradientsOf(place);
-        if (!one) return std::nullopt;
-        since = std::max(since, *one);
-    }
-    return since;
+    if (device_.isCpu()) return;
+    run_.control.rest(rank_);
+    links_.threads.settle(rank_);
+}
+
+bool ReplicaRank::allGradients()
+{
+    for (const Place& place : places_)
+        if (!gradientsOf(place)) return false;
+    settle();
+    return true;
 }
 
 std::optional<TimeNs> ReplicaRank::allWeights()
 {
-    TimeNs since = 0;
+    std::vector<Since> all;
     while (!gathering_.empty()) // gathered for nothing, but the next gather is another one
         if (!weightsOf(*gathering_.begin())) return std::nullopt;
     for (const Place& place : places_) {
-        const std::optional<TimeNs> one = waitFor(run_.sums->weights(run_.replica, place));
+        const std::optional<Since> one = waitFor(run_.sums->weights(run_.replica, place));
         if (!one) return std::nullopt;
-        since = std::max(since, *one);
+        all.push_back(*one);
     }
+    settle();
+    if (run_.control.ending()) return std::nullopt; // what is asked for may not be done
+    TimeNs since = 0;
+    for (const Since& each : all) since = std::max(since, each.mark ? each.mark->time() : each.time);
     return since;
 }
 

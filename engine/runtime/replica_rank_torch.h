@@ -3,18 +3,20 @@
 // What a rank of one of several replicas does with the others: it gives the gradients of its stages away, bucket by bucket as its last
 // backwards make them or where its list says REDUCE_GRAD, and waits for their sums before it updates the weights; where replicas divide
 // the update, it gives its part of the new weights away and waits for the others' before the step ends, or does so where its list says
-// UNSHARD, and waits before what uses them. One thread, the rank's. Private to the runtime.
+// UNSHARD, and waits before what uses them. Where the rank is on a GPU, its stream waits for that, and its thread until all have asked for
+// it. One thread, the rank's. Private to the runtime.
 //
-//   ReplicaRank replica(execution, threads, Rank{1});
+//   ReplicaRank replica(execution, {threads, onDevices}, Rank{1});
 //   replica.begin(step);
 //   replica.gatherWeights(place);                             // UNSHARD
-//   std::optional<TimeNs> since = replica.weightsOf(place);   // before an action that uses them; none when cancelled
+//   std::optional<Since> since = replica.weightsOf(place);    // before an action that uses them; none when cancelled
 //   replica.sumGradients(place);                              // REDUCE_GRAD
 //   since = replica.gradientsOf(place);                       // before the update
 //   replica.giveWeights(place);                               // after it
 //   since = replica.allWeights();                             // at the end of the step
 #pragma once
 
+#include "engine/runtime/device_collectives_torch.h"
 #include "engine/runtime/executor_torch.h"
 #include "engine/runtime/replica_threads.h"
 
@@ -24,34 +26,51 @@
 
 namespace stagecraft::runtime {
 
+// Who makes the collectives.
+struct ReplicaLinks {
+    ReplicaThreads& threads;
+    DeviceCollectives* onDevices = nullptr; // where some rank is on a GPU
+};
+
 class ReplicaRank {
 public:
-    ReplicaRank(const Execution& run, ReplicaThreads& threads, Rank rank);
+    // When something was there: at `time` on the CPU, at `mark` on a GPU.
+    struct Since {
+        TimeNs time = -1;
+        DeviceMark mark = {};
+    };
+
+    ReplicaRank(const Execution& run, const ReplicaLinks& links, Rank rank);
     ~ReplicaRank();
     ReplicaRank(const ReplicaRank&) = delete;
     ReplicaRank& operator=(const ReplicaRank&) = delete;
 
     void begin(traces::Step step) { step_ = step; }
     // When they were there; the rank is at rest while it waits.
-    std::optional<TimeNs> gradientsOf(const Place& place) { return waitFor(run_.sums->gradients(run_.replica, place)); }
-    std::optional<TimeNs> allGradients();
+    std::optional<Since> gradientsOf(const Place& place) { return waitFor(run_.sums->gradients(run_.replica, place)); }
+    // Of all stages, and done also on a GPU. False when cancelled.
+    bool allGradients();
     void sumGradients(const Place& place);
     void gatherWeights(const Place& place);
     // -1 where no UNSHARD gathers them.
-    std::optional<TimeNs> weightsOf(const Place& place);
+    std::optional<Since> weightsOf(const Place& place);
     void giveWeights(const Place& place);
+    // When all were there; done also on a GPU.
     std::optional<TimeNs> allWeights();
     // What the rank holds when sums beside it have let go of something.
-    [[nodiscard]] std::vector<MemorySample> takeSamples() { return threads_.takeNoted(rank_); }
+    [[nodiscard]] std::vector<MemorySample> takeSamples() { return links_.threads.takeNoted(rank_); }
     // The work that adds the last to the gradients of its stage.
     [[nodiscard]] bool isLast(const traces::Work& work) const;
 
 private:
     void giveGradients(const Place& place, int layer);
-    std::optional<TimeNs> waitFor(const std::vector<Turn>& turns);
+    void give(const Turn& turn, std::vector<at::Tensor> values);
+    std::optional<Since> waitFor(const std::vector<Turn>& turns);
+    void settle();
 
     const Execution& run_;
-    ReplicaThreads& threads_;
+    const ReplicaLinks links_;
+    const RankDevice& device_;
     const Rank rank_; // of all
     const std::vector<Place> places_;
     traces::Step step_{};

@@ -9,8 +9,9 @@
 
 namespace stagecraft::runtime {
 
-ReplicaThreads::ReplicaThreads(int ranks, const Clock& clock, Hooks hooks)
-    : clock_(clock), hooks_(std::move(hooks)), waiting_(static_cast<std::size_t>(ranks)), noted_(waiting_.size())
+ReplicaThreads::ReplicaThreads(int ranks, const Clock& clock, CollectiveWork& work, Hooks hooks)
+    : clock_(clock), work_(work), hooks_(std::move(hooks)), waiting_(static_cast<std::size_t>(ranks)), settles_(waiting_.size()),
+      noted_(waiting_.size())
 {
 }
 
@@ -44,7 +45,7 @@ void ReplicaThreads::give(const Turn& turn, traces::Step step, std::vector<std::
         ++state.given[turn.member];
         if (!turn.collective->give(turn.member, std::move(values))) return;
         state.step = step;
-        state.left = members.size();
+        state.through = 0;
         state.ready = clock_.now();
         state.last = members[turn.member].rank;
         state.doneAt = 0;
@@ -56,6 +57,8 @@ void ReplicaThreads::give(const Turn& turn, traces::Step step, std::vector<std::
 void ReplicaThreads::serve(Rank rank)
 {
     std::deque<Part>& waiting = waiting_[traces::index(rank)];
+    traces::Step step{};
+    traces::Work work{};
     for (;;) {
         Part part;
         CollectiveSpan span;
@@ -65,30 +68,92 @@ void ReplicaThreads::serve(Rank rank)
             if (cancelled_) return;
             part = waiting.front();
             waiting.pop_front();
-            const State& state = states_[part.collective];
-            span = {.step = state.step, .ready = state.ready, .last = state.last};
+            if (part.collective != nullptr) {
+                const State& state = states_[part.collective];
+                span = {.step = step = state.step, .ready = state.ready, .last = state.last};
+                work = part.collective->action(part.member);
+            }
         }
-        if (!hooks_.enter(rank)) return;
-        span.begin = clock_.now();
-        part.collective->work(part.member);
-        span.end = clock_.now();
-        hooks_.done(*part.collective, part.member, span);
-        bool last = false;
+        try {
+            if (part.collective != nullptr) {
+                if (!make(rank, part, span)) return;
+                continue;
+            }
+            work_.settle(rank, hooks_.done);
+        } catch (...) {
+            if (hooks_.failed) hooks_.failed(rank, step, work, std::current_exception());
+            return;
+        }
         {
             const std::lock_guard lock(mutex_);
-            State& own = states_[part.collective];
-            own.doneAt = std::max(own.doneAt, span.end);
-            last = --own.left == 0;
-        }
-        if (last && hooks_.whole) hooks_.whole(*part.collective);
-        hooks_.rest(rank);
-        if (!last) continue;
-        {
-            const std::lock_guard lock(mutex_);
-            ++states_[part.collective].ended;
+            --settles_[traces::index(rank)];
         }
         changed_.notify_all();
     }
+}
+
+bool ReplicaThreads::make(Rank rank, const Part& part, CollectiveSpan span)
+{
+    const std::size_t members = part.collective->members().size();
+    const int rounds = work_.rounds();
+    if (!hooks_.enter(rank)) return false;
+    span.begin = clock_.now();
+    for (int round = 0; round < rounds; ++round) {
+        if (round > 0 && !meet(rank, part, round)) return false;
+        work_.work(*part.collective, part.member, round);
+        if (round + 1 == rounds) break;
+        {
+            const std::lock_guard lock(mutex_);
+            ++states_[part.collective].through;
+        }
+        changed_.notify_all();
+    }
+    span.end = clock_.now();
+    work_.end(*part.collective, part.member, span, hooks_.done);
+    bool last = false;
+    {
+        const std::lock_guard lock(mutex_);
+        State& own = states_[part.collective];
+        own.doneAt = std::max(own.doneAt, span.end);
+        last = ++own.through == members * static_cast<std::size_t>(rounds);
+    }
+    if (last && hooks_.whole) hooks_.whole(*part.collective);
+    hooks_.rest(rank);
+    if (!last) return true;
+    {
+        const std::lock_guard lock(mutex_);
+        ++states_[part.collective].ended;
+    }
+    changed_.notify_all();
+    return true;
+}
+
+// Until all are through the rounds before. They may be kept from it by a pause, for which the rank then is at rest.
+bool ReplicaThreads::meet(Rank rank, const Part& part, int round)
+{
+    const std::size_t all = part.collective->members().size() * static_cast<std::size_t>(round);
+    std::unique_lock lock(mutex_);
+    State& state = states_[part.collective];
+    if (state.through < all) {
+        lock.unlock();
+        hooks_.rest(rank);
+        lock.lock();
+        changed_.wait(lock, [&] { return cancelled_ || state.through >= all; });
+        if (cancelled_) return false;
+        lock.unlock();
+        return hooks_.enter(rank);
+    }
+    return true;
+}
+
+// Of the rank's thread, which is at rest.
+void ReplicaThreads::settle(Rank rank)
+{
+    std::unique_lock lock(mutex_);
+    waiting_[traces::index(rank)].push_back({});
+    ++settles_[traces::index(rank)];
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return cancelled_ || settles_[traces::index(rank)] == 0; });
 }
 
 bool ReplicaThreads::isDone(const Turn& turn) const

@@ -101,8 +101,15 @@ std::string faultOf(const RunnablePlan& runnable, const DeviceSource* source)
 struct Whereabouts {
     std::optional<Rank> own = {};   // of this process; none: all ranks are here
     OtherStages* others = nullptr; // not owned
-    std::vector<c10::Device> devices = {}; // of each rank; none: the CPU
+    std::vector<c10::Device> devices = {}; // of each rank of all replicas; none: the CPU
 };
+
+std::vector<c10::Device> ofReplica(const std::vector<c10::Device>& devices, int replica, int ranks)
+{
+    if (devices.empty()) return {};
+    const auto first = devices.begin() + static_cast<std::ptrdiff_t>(replica) * ranks;
+    return {first, first + ranks};
+}
 
 // What concerns all GPUs is set where a run uses some.
 std::vector<c10::Device> devicesOf(const RunnablePlan& runnable, const DeviceSource* source)
@@ -126,7 +133,7 @@ Replicas buildReplicas(const RunnablePlan& r, const BatchSource& batches, const 
     Replicas replicas;
     for (int j = 0; j < r.plan.machine.replicas; ++j)
         replicas.push_back(std::make_unique<Pipeline>(
-            Pipeline::Spec{r.plan, r.schedule, r.partition, batches, clock, j == 0 ? fault : std::nullopt, j, here.own, here.others, here.devices}, preparation));
+            Pipeline::Spec{r.plan, r.schedule, r.partition, batches, clock, j == 0 ? fault : std::nullopt, j, here.own, here.others, ofReplica(here.devices, j, r.schedule.ranks)}, preparation));
     return replicas;
 }
 

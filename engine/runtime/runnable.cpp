@@ -310,7 +310,7 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMem
         return Error{fmt::format("machine.replicas: schedule {} updates its weights while micro-batches are in flight, and live replicas sum their "
                                  "gradients once a step: take 1 replica, a schedule with an update at the end of a step, or simulate this one",
                                  schedule.value().name)};
-    Expected<std::vector<int>> gpus(std::vector<int>(static_cast<std::size_t>(plan.pipeline.ranks), kOnCpu));
+    Expected<std::vector<int>> gpus(std::vector<int>(static_cast<std::size_t>(ranks), kOnCpu));
     const auto source = [devices]() -> const DeviceSource& { return devices != nullptr ? *devices : cudaDevices(); };
     if (plan.run.device == DeviceKind::Cuda) gpus = gpuPlaces(plan, schedule.value(), source(), group);
     if (!gpus.ok()) return gpus.error();

@@ -198,31 +198,32 @@ std::vector<std::vector<std::int64_t>> StageModule::parameterSizes() const
     return sizes;
 }
 
-namespace {
+std::vector<std::span<float>> memoryOf(const std::vector<Tensor>& tensors)
+{
+    std::vector<std::span<float>> memory;
+    for (const Tensor& tensor : tensors) memory.emplace_back(tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel()));
+    return memory;
+}
 
-std::span<float> memoryOf(const Tensor& tensor) { return {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())}; }
-
-} // namespace
-
-std::vector<std::span<float>> StageModule::gradientMemory(const std::vector<std::size_t>& parameters)
+std::vector<Tensor> StageModule::wholeGradients(const std::vector<std::size_t>& parameters)
 {
     const at::NoGradGuard noGrad;
     const AllocationScope scope({.ledger = ledger_, .memory = MemoryClass::Gradients});
-    std::vector<std::span<float>> memory;
+    std::vector<Tensor> whole;
     for (const std::size_t i : parameters) {
         Tensor& gradient = parameters_[i].mutable_grad();
         if (!gradient.defined()) gradient = at::zeros_like(parameters_[i]);
         if (!gradient.is_contiguous()) gradient = gradient.contiguous();
-        memory.push_back(memoryOf(gradient));
+        whole.push_back(gradient);
     }
-    return memory;
+    return whole;
 }
 
-std::vector<std::span<float>> StageModule::valueMemory(const std::vector<std::size_t>& parameters)
+std::vector<Tensor> StageModule::values(const std::vector<std::size_t>& parameters) const
 {
-    std::vector<std::span<float>> memory;
-    for (const std::size_t i : parameters) memory.push_back(memoryOf(parameters_[i]));
-    return memory;
+    std::vector<Tensor> values;
+    for (const std::size_t i : parameters) values.push_back(parameters_[i]);
+    return values;
 }
 
 // Through the layers; notes the graph's root.

@@ -127,9 +127,9 @@ public:
     [[nodiscard]] bool isLast(int unit) const { return !duties_.gradientOrder.empty() && duties_.gradientOrder.back() == unit; }
     // How many values each parameter has, by layer.
     [[nodiscard]] std::vector<std::vector<std::int64_t>> parameterSizes() const;
-    // Where gradients, or values, of these parameters lie. A gradient that is not there, or has gaps, is made anew without.
-    [[nodiscard]] std::vector<std::span<float>> gradientMemory(const std::vector<std::size_t>& parameters);
-    [[nodiscard]] std::vector<std::span<float>> valueMemory(const std::vector<std::size_t>& parameters);
+    // Gradients, or values, of these parameters, without gaps: a gradient that is not there, or has some, is made anew.
+    [[nodiscard]] std::vector<at::Tensor> wholeGradients(const std::vector<std::size_t>& parameters);
+    [[nodiscard]] std::vector<at::Tensor> values(const std::vector<std::size_t>& parameters) const;
 
     // Moves the gradients out, where replicas divide the update the own parts; they belong to no rank's memory from then on. optimize()
     // without it drops them.
@@ -226,5 +226,8 @@ private:
     bool keepOutputs_ = false;
     std::vector<at::Tensor> outputs_;
 };
+
+// Where they lie: of the CPU, without gaps.
+[[nodiscard]] std::vector<std::span<float>> memoryOf(const std::vector<at::Tensor>& tensors);
 
 } // namespace stagecraft::runtime

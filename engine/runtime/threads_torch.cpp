@@ -96,10 +96,10 @@ class Threads {
 public:
     explicit Threads(const std::vector<Execution>& replicas)
         : replicas_(replicas), run_(replicas.front()), ranks_(static_cast<int>(replicas.size()) * run_.schedule.ranks), working_(ranks_),
-          meeting_(run_, ranks_, patienceFor(ranks_))
+          meeting_(run_, ranks_, patienceFor(ranks_)), onDevices_(deviceCollectives(replicas))
     {
         for (const Execution& replica : replicas) channels_.push_back(std::make_unique<Channels>(replica, patienceFor(ranks_)));
-        if (run_.sums != nullptr) sums_.emplace(ranks_, run_.clock, sumHooks());
+        if (run_.sums != nullptr) sums_.emplace(ranks_, run_.clock, onDevices_ ? *onDevices_ : onCpu_, sumHooks());
     }
 
     void run()
@@ -125,7 +125,7 @@ private:
         run.pipeline.meetFaultOfThread(rank);
         threads.emplace_back([this, &run, rank] {
             Channels& own = *channels_[static_cast<std::size_t>(run.replica)];
-            runRank(run, {*own.handoff, own.gradients, own.norms, meeting_, sums_ ? &*sums_ : nullptr, &own.waits}, rank);
+            runRank(run, {*own.handoff, own.gradients, own.norms, meeting_, sums_ ? &*sums_ : nullptr, onDevices_.get(), &own.waits}, rank);
             lastEndsSums();
         });
         pthread_setname_np(threads.back().native_handle(), ("rank " + std::to_string(r)).c_str());
@@ -172,7 +172,9 @@ private:
                     [this, second](Rank rank) {
                         run_.control.rest(second(rank));
                         run_.control.leave();
-                    }};
+                    },
+                .failed = [this](Rank rank, Step step, const Work& work,
+                                 const std::exception_ptr& error) { run_.control.fail(describeFailure(work, step, rank, error)); }};
     }
 
     // The last one to sum lets go for all: until here others may have read.
@@ -205,6 +207,8 @@ private:
     std::atomic<int> working_;
     ThreadMeeting meeting_;
     std::vector<std::unique_ptr<Channels>> channels_; // by replica
+    CollectiveWork onCpu_;
+    std::unique_ptr<DeviceCollectives> onDevices_; // where some rank is on a GPU
     std::optional<ReplicaThreads> sums_;
 };
 

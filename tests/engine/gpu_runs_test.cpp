@@ -24,7 +24,11 @@ TEST(GpuRun, IsRefusedByWhatTheEngineDoesOnTheCpuAlone)
     EXPECT_EQ(refusal(plan), "");
     plan.run.mode = RunMode::Emulated;
     plan.machine.replicas = 2;
-    EXPECT_THAT(refusal(plan), HasSubstr("the plan has 2 replicas"));
+    EXPECT_EQ(refusal(plan), "");
+    plan.pipeline.sharding = Sharding::Zero1;
+    EXPECT_THAT(refusal(plan), HasSubstr("2 replicas divide what they hold (zero1), and the engine does that on the CPU alone"));
+    plan.machine.replicas = 1;
+    EXPECT_EQ(refusal(plan), "");
 
     Plan moved = withShape(Plan{}, 4, 1);
     moved.pipeline.microbatches = 8;

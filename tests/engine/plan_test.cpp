@@ -206,6 +206,8 @@ TEST(PlanJson, NamesKeyValueAndWhatIsAllowed)
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"device":"cuda","gpus":[0,"gpu",1,1]}})"),
                 HasSubstr("run.gpus[1]: \"gpu\" is not allowed; the number of a GPU from 0 to 127, or \"cpu\""));
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"device":"cuda","gpus":[0,1]}})"), HasSubstr("run.gpus: 2 numbers given, and the plan has 4 ranks"));
+    EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"machine":{"replicas":2},"run":{"device":"cuda","gpus":[0,1,0,1]}})"),
+                HasSubstr("run.gpus: 4 numbers given, and the plan has 2 replicas of 4 ranks: one for each, replica by replica"));
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"run":{"gpus":[0,1,0,1]}})"), HasSubstr("run.gpus: the GPUs of a run on the device cpu are not told"));
     EXPECT_THAT(errorOf(R"({"stagecraft_plan":1,"model":{"layers":[{"type":"conv"}]}})"),
                 HasSubstr("model.layers[0].type: \"conv\" is not allowed"));

@@ -179,7 +179,8 @@ TEST(ReplicaThreads, SumWhileTheRanksGoOn)
     const ReplicaSums sums = someSums(schedule, kReplicas, ReplicaSums::Update::Whole);
     std::atomic<int> parts{0};
     std::atomic<int> left{0};
-    ReplicaThreads threads(2 * kReplicas, monotonicClock(),
+    CollectiveWork onCpu;
+    ReplicaThreads threads(2 * kReplicas, monotonicClock(), onCpu,
                            {.enter = [](Rank) { return true; },
                             .rest = [](Rank) {},
                             .done =
@@ -234,7 +235,8 @@ TEST(ReplicaThreads, GatherAgainWithinAStep)
     const Schedule schedule = gathering();
     const ReplicaSums sums({.schedule = schedule, .replicas = 2, .buckets = {{{{0}, 0, 80}}}});
     std::atomic<int> whole{0};
-    ReplicaThreads threads(2, monotonicClock(),
+    CollectiveWork onCpu;
+    ReplicaThreads threads(2, monotonicClock(), onCpu,
                            {.enter = [](Rank) { return true; }, .rest = [](Rank) {}, .done = [](const Collective&, std::size_t, const CollectiveSpan&) {},
                             .whole = [&](const Collective&) { ++whole; }, .leave = [](Rank) {}});
     threads.start(Rank{0});
@@ -265,7 +267,8 @@ TEST(EmulatedReplicas, GatherAgainWithinAStep)
     const ReplicaSums sums({.schedule = schedule, .replicas = 2, .buckets = {{{{0}, 0, 80}}}});
     engine::MachineModel machine;
     machine.replica = {.latency = 10, .bytesPerSecond = 0};
-    EmulatedReplicas emulated(machine, 2);
+    CollectiveWork onCpu;
+    EmulatedReplicas emulated(machine, 2, onCpu);
     const auto record = [](const Collective&, std::size_t, const CollectiveSpan&) {};
     const std::vector<Turn>& first = sums.gathers(0, {Flow::Single, Stage{0}});
     const std::vector<Turn>& second = sums.gathers(1, {Flow::Single, Stage{0}});
@@ -294,7 +297,8 @@ TEST(ReplicaThreads, EndWhereARankNeverComes)
 {
     const Schedule schedule = engine::generate({.name = "1f1b", .ranks = 1, .microbatches = 2}).value();
     const ReplicaSums sums = someSums(schedule, 2, ReplicaSums::Update::Whole);
-    ReplicaThreads threads(2, monotonicClock(),
+    CollectiveWork onCpu;
+    ReplicaThreads threads(2, monotonicClock(), onCpu,
                            {.enter = [](Rank) { return true; }, .rest = [](Rank) {}, .done = [](const Collective&, std::size_t, const CollectiveSpan&) {},
                             .leave = [](Rank) {}});
     threads.start(Rank{0});
@@ -314,7 +318,8 @@ TEST(EmulatedReplicas, TakeTheTimeOfTheirRings)
     engine::MachineModel machine;
     machine.replicas = 2;
     machine.replica = {.latency = 10, .bytesPerSecond = 1e9};
-    EmulatedReplicas emulated(machine, 2);
+    CollectiveWork onCpu;
+    EmulatedReplicas emulated(machine, 2, onCpu);
     std::vector<std::array<traces::TimeNs, 3>> spans;
     const auto record = [&](const Collective&, std::size_t member, const CollectiveSpan& span) {
         if (member == 0) spans.push_back({span.begin, span.end, span.last.value});

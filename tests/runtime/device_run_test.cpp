@@ -2,10 +2,9 @@
 //
 // Whole runs on GPUs that are not there (fake_gpu/fake_gpu.h): the same results as on the CPU, every access in an order that events give,
 // and times that are the device's.
-#include "tests/runtime/fake_gpu/fake_gpu.h"
+#include "tests/runtime/fake_gpu/run_on_gpus.h"
 #include "tests/runtime/cupti/fake_session.h"
 #include "tests/runtime/little_plan.h"
-#include "tests/runtime/run_plan.h"
 #include "tests/traces/temporary_folder.h"
 
 #include "engine/runtime/gpu_places.h"
@@ -30,14 +29,6 @@ using testing::Pointwise;
 using traces::Rank;
 using traces::Step;
 using traces::TimeNs;
-
-Outcome runOn(const FakeGpus::Setup& gpus, Plan plan, LocalSessionOptions options = {})
-{
-    FakeGpus::get().reset(gpus);
-    plan.run.device = DeviceKind::Cuda;
-    options.devices = &FakeGpus::get().source();
-    return runPlan(plan, options);
-}
 
 struct Case {
     FamilyCase family;
@@ -182,8 +173,9 @@ TEST(DeviceRun, SharesAGpuOrTakesOneForEachRankOrWhatThePlanSays)
 {
     const Plan plan = small("1f1b", 4, 4);
     const Schedule schedule = scheduleOf(plan).value();
-    const auto places = [&](int count, std::vector<int> given = {}, RunMode mode = RunMode::Threads) {
+    const auto places = [&](int count, std::vector<int> given = {}, RunMode mode = RunMode::Threads, int replicas = 1) {
         Plan asked = plan;
+        asked.machine.replicas = replicas;
         asked.run.gpus = std::move(given);
         asked.run.mode = mode;
         FakeGpus::get().reset({.count = count});
@@ -195,6 +187,8 @@ TEST(DeviceRun, SharesAGpuOrTakesOneForEachRankOrWhatThePlanSays)
     EXPECT_EQ(places(4).value(), (std::vector{0, 1, 2, 3}));
     EXPECT_EQ(places(8).value(), (std::vector{0, 1, 2, 3}));
     EXPECT_EQ(places(4, {}, RunMode::Emulated).value(), (std::vector{0, 0, 0, 0}));
+    EXPECT_EQ(places(4, {}, RunMode::Threads, 2).value(), (std::vector{0, 0, 1, 1, 2, 2, 3, 3})); // those of replica 0 first
+    EXPECT_EQ(places(2, {}, RunMode::Threads, 2).value(), (std::vector{0, 0, 0, 0, 1, 1, 1, 1})); // a replica each
     EXPECT_EQ(places(2, {1, 0, kOnCpu, 1}).value(), (std::vector{1, 0, kOnCpu, 1}));
     EXPECT_THAT(places(2, {0, 1, 2, 0}).error().message, HasSubstr("there is no GPU 2: this machine has 2 GPUs"));
     EXPECT_THAT(places(0).error().message, HasSubstr("no GPU can be used: the test has none. Take the device cpu"));
@@ -210,7 +204,9 @@ TEST(DeviceRun, RefusesWhatTheEngineDoesOnTheCpuAloneBeforeItStarts)
     };
     Plan replicas = small("1f1b", 2, 4);
     replicas.machine.replicas = 2;
-    EXPECT_THAT(refusal(replicas), HasSubstr("the plan has 2 replicas, and the engine does that on the CPU alone; take the device cpu, or 1 replica"));
+    EXPECT_EQ(refusal(replicas), "it runs");
+    replicas.pipeline.sharding = Sharding::Zero2;
+    EXPECT_THAT(refusal(replicas), HasSubstr("2 replicas divide what they hold (zero2), and the engine does that on the CPU alone; take the device cpu, or 1 replica"));
     Plan offload = small("1f1b", 2, 4);
     offload.pipeline.offload = 0.5;
     EXPECT_THAT(refusal(offload), HasSubstr("offloads activations"));

@@ -31,7 +31,7 @@ QString troubleWithGpus(const Plan& plan, const EngineMachine& machine)
 {
     if (plan.run.device != DeviceKind::Cuda) return {};
     if (!machine.noGpus.isEmpty()) return machine.noGpus;
-    const auto ranks = static_cast<std::size_t>(plan.pipeline.ranks);
+    const auto ranks = static_cast<std::size_t>(plan.pipeline.ranks) * static_cast<std::size_t>(plan.machine.replicas);
     const std::vector<int>& gpus = plan.run.gpus;
     if (!gpus.empty() && gpus.size() != ranks)
         return RunSection::tr("%1 given for %2: one for each, or none.").arg(counted(gpus.size(), "GPU"), counted(ranks, "rank"));

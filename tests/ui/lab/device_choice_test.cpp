@@ -148,7 +148,10 @@ TEST_F(DeviceChoiceTest, SaysWhatOfThePlanAnEngineOnGpusRefuses)
     paste("gpus", "");
     EXPECT_EQ(problem(), "");
     edit([](Plan& plan) { plan.machine.replicas = 2; });
-    EXPECT_THAT(problem(), HasSubstr("the plan has 2 replicas, and the engine does that on the CPU alone"));
+    EXPECT_EQ(problem(), "");
+    paste("gpus", "0, 1");
+    EXPECT_EQ(problem(), "2 GPUs given for 4 ranks: one for each, or none.");
+    paste("gpus", "");
     edit([](Plan& plan) {
         plan.machine.replicas = 1;
         plan.pipeline.offload = 0.5;

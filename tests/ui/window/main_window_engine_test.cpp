@@ -68,11 +68,11 @@ TEST_F(MainWindowEngineTest, SaysBeforeARunWhatAnEngineOnGpusRefuses)
     openPlan("hello", "hello");
     engine::Plan plan = window->workbench().document().plan();
     plan.run.device = engine::DeviceKind::Cuda;
-    plan.machine.replicas = 2;
+    plan.pipeline.offload = 0.5;
     window->workbench().document().edit(plan, "plan");
     EXPECT_FALSE(window->actions().run->isEnabled());
-    EXPECT_TRUE(statusText().contains("the plan has 2 replicas")) << statusText().toStdString();
-    plan.machine.replicas = 1;
+    EXPECT_TRUE(statusText().contains("schedule 1f1b offloads activations")) << statusText().toStdString();
+    plan.pipeline.offload = 0;
     window->workbench().document().edit(plan, "plan");
     EXPECT_TRUE(window->actions().run->isEnabled()) << "what its machine has, the engine tells when it runs";
 }

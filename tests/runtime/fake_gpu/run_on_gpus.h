@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs a plan to its end on GPUs that are not there.
+//
+//   const Outcome outcome = runOn({.count = 2}, plan);
+//   EXPECT_THAT(test::FakeGpus::get().races(), IsEmpty());
+#pragma once
+
+#include "tests/runtime/fake_gpu/fake_gpu.h"
+#include "tests/runtime/run_plan.h"
+
+#include <utility>
+
+namespace stagecraft::runtime {
+
+inline Outcome runOn(const test::FakeGpus::Setup& gpus, engine::Plan plan, LocalSessionOptions options = {})
+{
+    test::FakeGpus::get().reset(gpus);
+    plan.run.device = engine::DeviceKind::Cuda;
+    options.devices = &test::FakeGpus::get().source();
+    return runPlan(plan, options);
+}
+
+} // namespace stagecraft::runtime
