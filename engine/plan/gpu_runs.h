@@ -3,8 +3,8 @@
 // What the engine does on the CPU alone so far: known from the plan, whatever GPUs there are.
 //
 //   plan.run.device = DeviceKind::Cuda;
-//   plan.machine.replicas = 2;
-//   checkGpuRun(plan)   // "run.device: the plan has 2 replicas, and the engine does that on the CPU alone; ..."
+//   plan.pipeline.offload = 0.5;
+//   checkGpuRun(plan)   // "run.device: schedule 1f1b offloads activations, and the engine does that on the CPU alone; ..."
 #pragma once
 
 #include "engine/plan/plan.h"

@@ -161,6 +161,7 @@ void restore(const Checkpoint& checkpoint, const engine::Partition& partition, P
     for (const Place& place : places(pipeline.schedule())) {
         if (!pipeline.holds(place)) continue;
         StageModule& stage = pipeline.stage(place);
+        const RankDevice::Scope here = pipeline.deviceOf(place).enter();
         stage.takeRoomForWeights();
         restore(checkpoint, stage.updatedNames(), stage.updated(), stage.ownParts() ? nullptr : stage.optimizer());
         stage.giveUpWeights();

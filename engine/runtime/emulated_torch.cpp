@@ -406,6 +406,8 @@ private:
         const Execution& run = runOf(rank);
         try {
             run.pipeline.execute(work, step, {});
+            deviceOf(rank).drain();
+            if (!deviceOf(rank).isCpu()) expectRoom(run.pipeline.ledger(inReplica(rank)));
         } catch (...) {
             run_.control.fail(describeFailure(work, step, rank, std::current_exception()));
             return false;
@@ -433,8 +435,10 @@ private:
             Pipeline& pipeline = runOf(member.rank).pipeline;
             MemoryLedger& ledger = pipeline.ledger(inReplica(member.rank));
             const BytesByClass before = ledger.held();
+            const RankDevice::Scope here = deviceOf(member.rank).enter();
             try {
                 pipeline.stage(member.place).keepOwnGradients();
+                deviceOf(member.rank).drain();
             } catch (...) {
                 run_.control.fail(describeFailure(sum.action(m), step_, member.rank, std::current_exception()));
             }

@@ -15,11 +15,15 @@ using at::Tensor;
 
 namespace {
 
-constexpr auto kValue = static_cast<std::int64_t>(sizeof(float));
+// A view that counts no changes: a graph may hold on to a parameter whose memory comes back.
+Tensor partIn(const Tensor& whole, const PartRange& part) { return whole.data().view(-1).narrow(0, part.begin, part.size()); }
 
-std::byte* bytesAt(const Tensor& tensor, std::int64_t value)
+// On the CPU not by LibTorch's operations: those would start threads where this is not a rank's.
+void copyValues(const Tensor& to, const Tensor& from)
 {
-    return static_cast<std::byte*>(tensor.storage().mutable_data()) + value * kValue;
+    if (from.numel() == 0) return;
+    if (to.is_cpu()) std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), from.nbytes());
+    else to.copy_(from);
 }
 
 } // namespace
@@ -58,8 +62,7 @@ std::vector<Tensor> OwnParts::valuesWithGradients() const
     return values;
 }
 
-// A parameter after the other, so that there is never more than one part too much. Copied here and not by LibTorch's operations: those
-// would start threads where this is not a rank's.
+// A parameter after the other, so that there is never more than one part too much.
 void OwnParts::giveUpWeights()
 {
     if (!weights_.empty()) return;
@@ -70,8 +73,8 @@ void OwnParts::giveUpWeights()
             continue;
         }
         const PartRange own = rangeOf(parameters_[i]);
-        weights_.push_back(at::empty({own.size()}));
-        if (own.size() > 0) std::memcpy(bytesAt(weights_.back(), 0), bytesAt(parameters_[i], own.begin), static_cast<std::size_t>(own.size() * kValue));
+        weights_.push_back(at::empty({own.size()}, parameters_[i].options()));
+        copyValues(weights_.back(), partIn(parameters_[i], own));
         parameters_[i].storage().set_data_ptr({nullptr, parameters_[i].device()});
     }
 }
@@ -82,10 +85,10 @@ void OwnParts::takeRoomForWeights()
     const AllocationScope scope({.ledger = spec_.ledger, .memory = MemoryClass::Weights});
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
         if (i == spec_.secondUse) continue;
-        const PartRange own = rangeOf(parameters_[i]);
-        parameters_[i].storage().set_data_ptr(c10::GetAllocator(c10::DeviceType::CPU)->allocate(parameters_[i].storage().nbytes())); // may throw
+        c10::Allocator* const allocator = c10::GetAllocator(parameters_[i].device().type());
+        parameters_[i].storage().set_data_ptr(allocator->allocate(parameters_[i].storage().nbytes())); // may throw
         const Tensor part = std::exchange(weights_[i], {});
-        if (own.size() > 0) std::memcpy(bytesAt(parameters_[i], own.begin), bytesAt(part, 0), static_cast<std::size_t>(own.size() * kValue));
+        copyValues(partIn(parameters_[i], rangeOf(parameters_[i])), part);
     }
     weights_.clear();
 }
@@ -102,9 +105,8 @@ void OwnParts::keepOwnGradients()
             gradients_.emplace_back();
             continue;
         }
-        gradients_.push_back(at::empty({own.size()}));
-        if (own.size() > 0)
-            std::memcpy(gradients_.back().mutable_data_ptr(), whole.const_data_ptr<float>() + own.begin, static_cast<std::size_t>(own.size() * kValue));
+        gradients_.push_back(at::empty({own.size()}, whole.options()));
+        copyValues(gradients_.back(), partIn(whole, own));
         whole = Tensor();
         // on the books once what it is cut from is off them: this is beside the rank's own work, and would be in the peaks of that
         rebook(gradients_.back().storage().data_ptr(), {.ledger = spec_.ledger, .memory = MemoryClass::Gradients});

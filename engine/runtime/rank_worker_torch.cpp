@@ -164,6 +164,7 @@ private:
         if (replica_) replica_->begin(step);
         std::size_t asked = 0; // actions
         const auto execute = [&](const Action& action) {
+            if (replica_ && !letGoOfSummed(action.work, step)) return false;
             if (sharesNorm(action)) return clipGradients(action.work, step);
             if (action.kind() == ActionKind::AllReduce) return sumGradients(action, step);
             if (engine::isCopy(action.kind())) return beginCopy(action.work, step);
@@ -220,10 +221,8 @@ private:
         for (const Task& task : tasks) {
             RunEvent event = actionEvent(step, task.work, task.times, tasks.size() == 2 && &task == &tasks.front() ? 1 : 0);
             if (replica_ && replica_->isLast(task.work)) event.value[RunEvent::kLast] = 1;
-            if (device_.isCpu()) ring_.push(event);
-            else queue_.add(event, task.onDevice, inUse_.usedUp(task.work, run_.schedule.inference()));
+            if (!record(event, task.onDevice, inUse_.usedUp(task.work, run_.schedule.inference()))) return false;
         }
-        if (!device_.isCpu() && !settled([&] { queue_.settle(); }, "an action", step)) return false;
         for (const RunEvent& send : sends) ring_.push(send);
         if (replica_ && action.kind() == ActionKind::Optimizer) replica_->giveWeights(placeOf(action.work));
         return true;
@@ -261,20 +260,51 @@ private:
     {
         if (links_.waits != nullptr) links_.waits->enter(own_, work);
         const Place place = placeOf(work);
-        if (work.kind == ActionKind::Reshard && replica_ && !replica_->weightsOf(place)) return false;
-        if (!run_.control.enter(rank_)) return false;
+        std::optional<ReplicaRank::Since> gathered{ReplicaRank::Since{}};
+        if (work.kind == ActionKind::Reshard && replica_) gathered = replica_->weightsOf(place);
+        if (!gathered || !run_.control.enter(rank_)) return false;
         const TimeNs begin = run_.clock.now();
+        DeviceTimes onDevice;
         const auto execute = [&] {
+            const RankDevice::Scope here = device_.enter();
+            const WorkScope mark(run_.marks, step, work, run_.replica);
+            device_.await(gathered->mark);
+            onDevice.begin = device_.mark();
             run_.pipeline.execute(work, step, {});
+            onDevice.end = device_.mark();
+            if (!device_.isCpu()) expectRoom(ledger_);
             return true;
         };
         if (!attempt(work, step, execute)) return false;
         end_ = run_.clock.now();
         sampleMemory(end_);
         const bool beside = replica_ && work.kind != ActionKind::Reshard;
-        if (!beside) ring_.push(actionEvent(step, work, {.begin = begin, .end = end_}));
-        else if (work.kind == ActionKind::Unshard) replica_->gatherWeights(place);
+        if (!beside) return record(actionEvent(step, work, {.begin = begin, .end = end_}), onDevice, {});
+        if (work.kind == ActionKind::Unshard) replica_->gatherWeights(place);
         else replica_->sumGradients(place);
+        return true;
+    }
+
+    // At once, or when the device has done it: `held` until then.
+    bool record(const RunEvent& event, const DeviceTimes& times, std::vector<at::Tensor> held)
+    {
+        if (device_.isCpu()) {
+            ring_.push(event);
+            return true;
+        }
+        queue_.add(event, times, std::move(held));
+        return settled([&] { queue_.settle(); }, "an action", event.step);
+    }
+
+    bool letGoOfSummed(const Work& next, Step step)
+    {
+        bool any = false;
+        if (!attempt(next, step, [&] {
+                any = replica_->letGoOfSummed();
+                return true;
+            }))
+            return false;
+        if (any) sampleMemory(run_.clock.now());
         return true;
     }
 

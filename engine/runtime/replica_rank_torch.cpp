@@ -42,13 +42,48 @@ void ReplicaRank::give(const Turn& turn, std::vector<at::Tensor> values)
 void ReplicaRank::giveGradients(const Place& place, int layer)
 {
     for (const Turn& turn : run_.sums->gradients(run_.replica, place))
-        if (turn.layer == layer) give(turn, run_.pipeline.stage(place).wholeGradients(turn.parameters));
+        if (turn.layer == layer) giveGradients(turn, place);
+}
+
+void ReplicaRank::giveGradients(const Turn& turn, const Place& place)
+{
+    give(turn, run_.pipeline.stage(place).wholeGradients(turn.parameters));
+    const bool divided = turn.collective->kind().result == Collective::Result::OwnPart;
+    if (!device_.isCpu() && divided && run_.sums->isLastSum(*turn.collective)) summing_.insert(place);
+}
+
+std::optional<ReplicaRank::Since> ReplicaRank::gradientsOf(const Place& place)
+{
+    std::optional<Since> since = waitFor(run_.sums->gradients(run_.replica, place));
+    if (since && summing_.erase(place) > 0) keepOwnGradients(place, since->mark);
+    return since;
+}
+
+bool ReplicaRank::letGoOfSummed()
+{
+    if (summing_.empty()) return false;
+    const RankDevice::Scope here = device_.enter();
+    return std::erase_if(summing_, [&](const Place& place) {
+        const std::vector<Turn>& turns = run_.sums->gradients(run_.replica, place);
+        if (!links_.threads.done(turns)) return false;
+        const DeviceMark summed = links_.onDevices->doneAt(turns.back());
+        if (!summed->reached()) return false;
+        keepOwnGradients(place, summed);
+        return true;
+    }) > 0;
+}
+
+void ReplicaRank::keepOwnGradients(const Place& place, const DeviceMark& summed)
+{
+    const RankDevice::Scope here = device_.enter();
+    device_.await(summed);
+    run_.pipeline.stage(place).keepOwnGradients();
 }
 
 void ReplicaRank::sumGradients(const Place& place)
 {
     const RankDevice::Scope here = device_.enter();
-    for (const Turn& turn : run_.sums->gradients(run_.replica, place)) give(turn, run_.pipeline.stage(place).wholeGradients(turn.parameters));
+    for (const Turn& turn : run_.sums->gradients(run_.replica, place)) giveGradients(turn, place);
 }
 
 void ReplicaRank::gatherWeights(const Place& place)

@@ -47,10 +47,13 @@ public:
 
     void begin(traces::Step step) { step_ = step; }
     // When they were there; the rank is at rest while it waits.
-    std::optional<Since> gradientsOf(const Place& place) { return waitFor(run_.sums->gradients(run_.replica, place)); }
+    std::optional<Since> gradientsOf(const Place& place);
     // Of all stages, and done also on a GPU. False when cancelled.
     bool allGradients();
     void sumGradients(const Place& place);
+    // Of a GPU: lets go of what others update of gradients that are summed by now; on the CPU who sums last does that for all. True where
+    // there was something.
+    bool letGoOfSummed();
     void gatherWeights(const Place& place);
     // -1 where no UNSHARD gathers them.
     std::optional<Since> weightsOf(const Place& place);
@@ -65,6 +68,8 @@ public:
 private:
     void giveGradients(const Place& place, int layer);
     void give(const Turn& turn, std::vector<at::Tensor> values);
+    void giveGradients(const Turn& turn, const Place& place);
+    void keepOwnGradients(const Place& place, const DeviceMark& summed);
     std::optional<Since> waitFor(const std::vector<Turn>& turns);
     void settle();
 
@@ -75,6 +80,7 @@ private:
     const std::vector<Place> places_;
     traces::Step step_{};
     std::set<Place> gathering_; // nothing has waited for those weights yet
+    std::set<Place> summing_;   // of a GPU: the rank has all of gradients that it is to have a part of
 };
 
 } // namespace stagecraft::runtime

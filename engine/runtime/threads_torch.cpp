@@ -177,13 +177,14 @@ private:
                                  const std::exception_ptr& error) { run_.control.fail(describeFailure(work, step, rank, error)); }};
     }
 
-    // The last one to sum lets go for all: until here others may have read.
+    // The last one to sum lets go for all: until here others may have read. Of GPUs the ranks do (replica_rank_torch.h).
     void keepOwnGradients(const Collective& collective)
     {
         if (!run_.sums->isLastSum(collective) || collective.kind().result == Collective::Result::All) return;
         for (std::size_t m = 0; m < collective.members().size(); ++m) {
             const Collective::Member& member = collective.members()[m];
             Pipeline& pipeline = replicas_[static_cast<std::size_t>(member.replica)].pipeline;
+            if (!pipeline.deviceOf(member.place).isCpu()) continue;
             try {
                 pipeline.stage(member.place).keepOwnGradients();
             } catch (...) {

@@ -6,14 +6,20 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 
+#include <utility>
+
 namespace stagecraft::runtime {
 
 using at::Tensor;
 
 namespace {
 
-// The parts follow each other in the order of the replicas.
-Tensor joined(const std::vector<Tensor>& parts, const Tensor& as) { return at::cat(parts).view(as.sizes()); }
+// The parts follow each other in the order of the replicas, which may be on several devices.
+Tensor joined(std::vector<Tensor> parts, const Tensor& as)
+{
+    for (Tensor& part : parts) part = part.cpu();
+    return at::cat(parts).view(as.sizes());
+}
 
 } // namespace
 
@@ -30,7 +36,7 @@ std::vector<Tensor> wholeWeights(const Replicas& replicas, const Place& place)
     for (std::size_t i = 0; i < updated.size(); ++i) {
         std::vector<Tensor> ofAll;
         for (const auto& ofReplica : parts) ofAll.push_back(ofReplica[i]);
-        whole.push_back(joined(ofAll, updated[i]));
+        whole.push_back(joined(std::move(ofAll), updated[i]).to(updated[i].device()));
     }
     return first.stage(place).withSecondUse(std::move(whole));
 }
@@ -50,7 +56,7 @@ std::vector<WholeState> wholeState(const Replicas& replicas, const Place& place)
             if (tensor.dim() == 0) continue; // the same for all: how many steps there were
             std::vector<Tensor> ofAll;
             for (const auto& replica : replicas) ofAll.push_back(replica->stage(place).optimizer()->state()[s].ofParameters[i]);
-            tensor = joined(ofAll, updated[i]);
+            tensor = joined(std::move(ofAll), updated[i]);
         }
     return whole;
 }
