@@ -100,15 +100,28 @@ Bytes SavedTensors::movableBytes() const
     return sum;
 }
 
-void SavedTensors::copyTo(const AllocationTag& to)
+at::DataPtr SavedTensors::onTheHost(const at::DataPtr& from, std::size_t bytes)
+{
+    at::DataPtr there = c10::GetAllocator(c10::DeviceType::CPU)->allocate(bytes);
+    std::memcpy(there.get(), from.get(), bytes);
+    return there;
+}
+
+std::vector<c10::Storage> SavedTensors::storages() const
+{
+    std::vector<c10::Storage> held;
+    for (const Block& block : blocks_)
+        if (c10::intrusive_ptr<c10::StorageImpl> storage = block.storage.lock()) held.emplace_back(std::move(storage));
+    return held;
+}
+
+void SavedTensors::copyTo(const AllocationTag& to, const Copy& copy)
 {
     const AllocationScope scope(to);
     for (Block& block : blocks_) {
         const c10::intrusive_ptr<c10::StorageImpl> storage = block.storage.lock();
         if (!storage || !block.movable) continue;
-        at::DataPtr there = c10::GetAllocator(c10::DeviceType::CPU)->allocate(static_cast<std::size_t>(block.bytes));
-        std::memcpy(there.get(), storage->data(), static_cast<std::size_t>(block.bytes));
-        block.left = storage->set_data_ptr(std::move(there));
+        block.left = storage->set_data_ptr(copy(storage->data_ptr(), static_cast<std::size_t>(block.bytes)));
     }
 }
 

@@ -20,6 +20,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/intrusive_ptr.h>
 
+#include <functional>
 #include <vector>
 
 namespace stagecraft::runtime {
@@ -53,10 +54,15 @@ public:
     [[nodiscard]] Bytes movableBytes() const; // without what stays
 
     // In two parts: the copy, after which both are held, and then what was copied is let go. An allocation may throw.
-    void copyTo(const AllocationTag& to);
+    using Copy = std::function<at::DataPtr(const at::DataPtr& from, std::size_t bytes)>; // makes the memory as well
+    void copyTo(const AllocationTag& to, const Copy& copy = &onTheHost);
     void letGo();
+    // The blocks that somebody still holds, and holds on to them.
+    [[nodiscard]] std::vector<c10::Storage> storages() const;
 
 private:
+    static at::DataPtr onTheHost(const at::DataPtr& from, std::size_t bytes);
+
     struct Block {
         c10::weak_intrusive_ptr<c10::StorageImpl> storage; // the graph holds it, and lets go of it as its backward goes on
         Bytes bytes = 0;

@@ -19,18 +19,22 @@ CopyLane::~CopyLane()
 {
     thread_.request_stop();
     thread_.join();
+    try {
+        run_.pipeline.copyDevice(rank_).drain(); // of a copy that has failed half-way
+    } catch (...) {                              // a device that has failed uses nothing any more
+    }
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < asked_.size(); ++i) run_.control.endBeside(run_.among(rank_)); // never begun
 }
 
 // The rank executes when it asks, so a run is not called paused before the copy is over.
-void CopyLane::ask(const Work& work, Step step)
+void CopyLane::ask(const Work& work, Step step, DeviceMark made)
 {
     run_.control.beginBeside(run_.among(rank_));
     {
         const std::lock_guard lock(mutex_);
         if (work.kind == ActionKind::Reload) coming_.insert(unitOf(work));
-        asked_.push_back({.work = work, .step = step});
+        asked_.push_back({.work = work, .step = step, .made = std::move(made)});
     }
     changed_.notify_all();
 }
@@ -74,13 +78,29 @@ void CopyLane::make(Copy& copy)
 {
     copy.span.begin = run_.clock.now();
     try {
-        run_.pipeline.copy(copy.work);
+        if (copy.made) makeOnDevice(copy);
+        else run_.pipeline.copy(copy.work);
         run_.pipeline.letGo(copy.work);
     } catch (...) {
         copy.error = std::current_exception();
     }
     copy.after = run_.pipeline.ledger(rank_).held();
-    copy.span.end = run_.clock.now();
+    if (!copy.made || run_.plan.run.tracing < TraceLevel::Events) copy.span.end = run_.clock.now();
+}
+
+void CopyLane::makeOnDevice(Copy& copy)
+{
+    RankDevice& device = run_.pipeline.copyDevice(rank_);
+    const RankDevice::Scope here = device.enter();
+    const DeviceWatch::Wait wait(run_.watch, run_.among(rank_), copy.step, copy.work, DeviceWatch::Thread::Copies);
+    const WorkScope mark(run_.marks, copy.step, copy.work, run_.replica);
+    device.await(copy.made);
+    const DeviceMark begin = device.mark();
+    run_.pipeline.copy(copy.work);
+    copy.end = device.mark();
+    copy.end->wait();
+    if (run_.plan.run.tracing >= TraceLevel::Events) copy.span = {begin->time(), copy.end->time()};
+    if (copy.work.kind == ActionKind::Reload) expectRoom(run_.pipeline.ledger(rank_));
 }
 
 } // namespace stagecraft::runtime

@@ -2,9 +2,9 @@
 //
 // A second thread of a rank, for OFFLOAD and RELOAD: copies run one after the other beside the rank's computing. The rank asks for them,
 // waits where an action needs what a RELOAD brings, and takes over what is done, for only it writes to its ring. Used by the rank's
-// thread. Private to the runtime.
+// thread, and copies on a stream of the rank's GPU, for which the second thread waits. Private to the runtime.
 //
-//   copies.ask(work, step);                         // goes on at once
+//   copies.ask(work, step, device.mark());          // goes on at once; copied is what is made by then
 //   if (copies.pending(work)) copies.await(work);   // before a backward
 //   for (const CopyLane::Copy& copy : copies.takeDone()) ...
 #pragma once
@@ -29,6 +29,8 @@ public:
     struct Copy {
         traces::Work work{};
         traces::Step step{};
+        DeviceMark made{}; // of a GPU, what it is a copy of
+        DeviceMark end{};  // of a GPU
         traces::Interval span{};
         BytesByClass after{}; // of the rank, at the end
         std::exception_ptr error{};
@@ -40,7 +42,7 @@ public:
     CopyLane(const CopyLane&) = delete;
     CopyLane& operator=(const CopyLane&) = delete;
 
-    void ask(const traces::Work& work, traces::Step step);
+    void ask(const traces::Work& work, traces::Step step, DeviceMark made);
     // Whether a RELOAD of what the action takes was asked for and is not over.
     [[nodiscard]] bool pending(const traces::Work& work);
     void await(const traces::Work& work); // until it is
@@ -51,6 +53,7 @@ private:
     static Unit unitOf(const traces::Work& work) { return {work.flow, work.stage, work.microbatch}; }
     void serve(const std::stop_token& stop);
     void make(Copy& copy);
+    void makeOnDevice(Copy& copy);
 
     const Execution& run_;
     traces::Rank rank_;

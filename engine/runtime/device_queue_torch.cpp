@@ -2,6 +2,7 @@
 #include "engine/runtime/device_queue_torch.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace stagecraft::runtime {
 
@@ -10,15 +11,21 @@ using traces::Work;
 
 void InputsInUse::hold(const Work& work, const at::Tensor& input)
 {
-    if (input.defined()) ofUnit_[{work.flow, work.stage, work.microbatch}].push_back(input);
+    if (input.defined()) ofUnit_[{work.flow, work.stage, work.microbatch}].push_back(input.storage());
 }
 
-std::vector<at::Tensor> InputsInUse::usedUp(const Work& work, bool inference)
+void InputsInUse::hold(const Work& work, std::vector<c10::Storage> blocks)
+{
+    std::vector<c10::Storage>& held = ofUnit_[{work.flow, work.stage, work.microbatch}];
+    held.insert(held.end(), std::make_move_iterator(blocks.begin()), std::make_move_iterator(blocks.end()));
+}
+
+std::vector<c10::Storage> InputsInUse::usedUp(const Work& work, bool inference)
 {
     const bool last = work.kind == ActionKind::Backward || work.kind == ActionKind::WeightGrad || (work.kind == ActionKind::Forward && inference);
     if (!last) return {};
     auto unit = ofUnit_.extract({work.flow, work.stage, work.microbatch});
-    return unit ? std::move(unit.mapped()) : std::vector<at::Tensor>();
+    return unit ? std::move(unit.mapped()) : std::vector<c10::Storage>();
 }
 
 DeviceQueue::~DeviceQueue()
@@ -29,7 +36,7 @@ DeviceQueue::~DeviceQueue()
     }
 }
 
-void DeviceQueue::add(const RunEvent& event, const DeviceTimes& times, std::vector<at::Tensor> held)
+void DeviceQueue::add(const RunEvent& event, const DeviceTimes& times, std::vector<c10::Storage> held)
 {
     asked_.push_back({event, times, std::move(held)});
 }

@@ -35,12 +35,13 @@ struct DeviceTimes {
 class InputsInUse {
 public:
     void hold(const traces::Work& work, const at::Tensor& input);
+    void hold(const traces::Work& work, std::vector<c10::Storage> blocks); // the same of several, without their tensors
     // To be let go of when the action is over, where it is the unit's last: after its backward, or the part of it that is done last,
     // nothing of a unit is asked for any more, and of an inference after its forward.
-    [[nodiscard]] std::vector<at::Tensor> usedUp(const traces::Work& work, bool inference);
+    [[nodiscard]] std::vector<c10::Storage> usedUp(const traces::Work& work, bool inference);
 
 private:
-    std::map<std::tuple<traces::Flow, traces::Stage, traces::MicroBatch>, std::vector<at::Tensor>> ofUnit_;
+    std::map<std::tuple<traces::Flow, traces::Stage, traces::MicroBatch>, std::vector<c10::Storage>> ofUnit_;
 };
 
 class DeviceQueue {
@@ -57,7 +58,7 @@ public:
     DeviceQueue& operator=(const DeviceQueue&) = delete;
 
     // `held` until it is done.
-    void add(const RunEvent& event, const DeviceTimes& times, std::vector<at::Tensor> held);
+    void add(const RunEvent& event, const DeviceTimes& times, std::vector<c10::Storage> held);
     // Throws what the device failed with.
     void settle();
     void settleAll();
@@ -69,7 +70,7 @@ private:
     struct Asked {
         RunEvent event;
         DeviceTimes times;
-        std::vector<at::Tensor> held;
+        std::vector<c10::Storage> held;
     };
     void awaitFirst();
     void settleFirst();

@@ -19,7 +19,7 @@ std::optional<DeviceWatch::Awaited> DeviceWatch::silent() const
 }
 
 DeviceWatch::Wait::Wait(DeviceWatch* watch, Rank rank, Step step, const Work& work, Thread thread)
-    : watch_(watch), slot_(2 * index(rank) + static_cast<std::size_t>(thread))
+    : watch_(watch), slot_(kThreads * index(rank) + static_cast<std::size_t>(thread))
 {
     if (watch_ == nullptr) return;
     Slot& slot = watch_->slots_[slot_];

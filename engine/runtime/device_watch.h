@@ -33,10 +33,11 @@ public:
         TimeNs since = 0;
     };
 
-    // Of a rank: its own, or the one that sums gradients beside it.
-    enum class Thread : std::uint8_t { Own, Sums };
+    // Of a rank: its own, or the one that sums gradients or copies beside it.
+    enum class Thread : std::uint8_t { Own, Sums, Copies };
+    static constexpr std::size_t kThreads = 3;
 
-    DeviceWatch(int ranks, const Clock& clock, TimeNs patience) : clock_(clock), patience_(patience), slots_(2 * static_cast<std::size_t>(ranks)) {}
+    DeviceWatch(int ranks, const Clock& clock, TimeNs patience) : clock_(clock), patience_(patience), slots_(kThreads * static_cast<std::size_t>(ranks)) {}
 
     [[nodiscard]] TimeNs patience() const { return patience_; }
     [[nodiscard]] std::optional<Awaited> silent() const; // the longest of the waits that are longer than the patience

@@ -469,7 +469,7 @@ private:
         at::Tensor output;
         TimeNs worked = 0;
         RankDevice::Fetched given; // until the device is through, as what is used for the last time
-        std::vector<at::Tensor> used;
+        std::vector<c10::Storage> used;
         try {
             const DeviceWatch::Wait wait(deviceOf(rank).isCpu() ? nullptr : run.watch, rank, step, work);
             worked = timed(deviceOf(rank), [&] {
@@ -477,6 +477,7 @@ private:
                 given = fetch(rank, work, std::move(input.payload), ledger);
                 if (!deviceOf(rank).isCpu()) {
                     inUse_[index(rank)].hold(work, given.tensor);
+                    if (times.reloaded >= 0) inUse_[index(rank)].hold(work, run.pipeline.cameBack(work));
                     used = inUse_[index(rank)].usedUp(work, run.schedule.inference());
                 }
                 output = run.pipeline.execute(work, step, std::exchange(given.tensor, {}));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/gpu_places.h"
 
-#include "engine/plan/gpu_runs.h"
 #include "traces/base/text.h"
 
 #include <fmt/format.h>
@@ -38,9 +37,8 @@ Expected<std::vector<int>> placeOfProcess(const Plan& plan, const DeviceSource& 
 
 } // namespace
 
-Expected<std::vector<int>> gpuPlaces(const Plan& plan, const Schedule& schedule, const DeviceSource& devices, const ProcessGroup* group)
+Expected<std::vector<int>> gpuPlaces(const Plan& plan, const DeviceSource& devices, const ProcessGroup* group)
 {
-    if (const auto able = checkGpuRun(plan, schedule); !able.ok()) return able.error();
     if (plan.run.mode == RunMode::Processes && group != nullptr) return placeOfProcess(plan, devices, *group);
     const int ranks = plan.machine.replicas * plan.pipeline.ranks;
     const int count = static_cast<int>(devices.gpus().size());

@@ -34,6 +34,7 @@ Pipeline::Pipeline(const Spec& spec, const Preparation& preparation)
         const c10::Device device = spec.devices.empty() ? c10::Device(c10::DeviceType::CPU) : spec.devices[static_cast<std::size_t>(r)];
         devices_.push_back(device.is_cpu() ? RankDevice() : RankDevice(device, spec.clock));
         sumDevices_.push_back(spec.plan.machine.replicas > 1 ? devices_.back().beside() : RankDevice());
+        copyDevices_.push_back(engine::hasOffload(schedule_) ? devices_.back().beside() : RankDevice());
     }
     firstLayer_.assign(1, 0);
     for (const int layers : spec.partition) firstLayer_.push_back(firstLayer_.back() + layers);
@@ -97,6 +98,7 @@ void Pipeline::beginStepOnDevice(Rank rank)
 {
     devices_[index(rank)].beginStep();
     sumDevices_[index(rank)].countFrom(devices_[index(rank)]);
+    copyDevices_[index(rank)].countFrom(devices_[index(rank)]);
 }
 
 double Pipeline::stepLoss()
@@ -315,9 +317,19 @@ void Pipeline::copy(const Work& work)
 {
     const Rank own = schedule_.rankOf(work.flow, work.stage);
     MemoryLedger* to = &ledger(own);
-    if (work.kind == ActionKind::Offload)
-        to = schedule_.offloadTo == engine::OffloadTo::Host ? host_.get() : &ledger(schedule_.partnerOf(own));
-    savedOf(work).copyTo({.ledger = to, .memory = MemoryClass::Activations});
+    c10::Device device = devices_[index(own)].device();
+    if (work.kind == ActionKind::Offload && schedule_.offloadTo == engine::OffloadTo::Host) {
+        to = host_.get();
+        device = c10::DeviceType::CPU;
+    } else if (work.kind == ActionKind::Offload) {
+        const Rank partner = schedule_.partnerOf(own);
+        to = &ledger(partner);
+        device = devices_[index(partner)].device();
+    }
+    RankDevice& copies = copyDevice(own);
+    const RankDevice::Scope here = copies.enter();
+    savedOf(work).copyTo({.ledger = to, .memory = MemoryClass::Activations},
+                         [&](const at::DataPtr& from, std::size_t bytes) { return copies.copied(from, bytes, device); });
 }
 
 void Pipeline::countActivations(Rank rank, const Action& action)

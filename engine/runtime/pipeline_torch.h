@@ -51,10 +51,13 @@ public:
     at::Tensor execute(const traces::Work& work, traces::Step step, at::Tensor input);
 
     // OFFLOAD and RELOAD of a unit, in two parts: the copy, after which both are held, and then what was copied is let go. On whatever
-    // thread, but not while one executes an action of the same unit.
+    // thread, but not while one executes an action of the same unit. A GPU copies later, on the stream for that: what was copied must be
+    // there until then.
     [[nodiscard]] traces::Bytes moved(const traces::Work& work) { return savedOf(work).movableBytes(); }
     void copy(const traces::Work& work);
     void letGo(const traces::Work& work) { savedOf(work).letGo(); }
+    // What came back on a GPU is to be held until the backward is over: its memory is the stream's that copied.
+    [[nodiscard]] std::vector<c10::Storage> cameBack(const traces::Work& work) { return savedOf(work).storages(); }
 
     // The rank is through with an action: counts what it keeps for backwards from here on, where the run tells that.
     void countActivations(traces::Rank rank, const traces::Action& action);
@@ -80,8 +83,10 @@ public:
     void clipGradients(traces::Rank rank, const at::Tensor& squares);
 
     [[nodiscard]] RankDevice& device(traces::Rank rank) { return devices_[traces::index(rank)]; }
-    // Of its GPU the stream for what the rank does with its like in other replicas; where there are none, nobody's.
+    // Of its GPU the stream for what the rank does with its like in other replicas, and the one for OFFLOAD and RELOAD; where there is
+    // none of that, nobody's.
     [[nodiscard]] RankDevice& sumDevice(traces::Rank rank) { return sumDevices_[traces::index(rank)]; }
+    [[nodiscard]] RankDevice& copyDevice(traces::Rank rank) { return copyDevices_[traces::index(rank)]; }
     void beginStepOnDevice(traces::Rank rank); // on the rank's thread, when nothing of the rank is under way
     [[nodiscard]] const RankDevice& deviceOf(const Place& place) const { return devices_[traces::index(schedule_.rankOf(place.flow, place.stage))]; }
     // Of a stage that another process holds: where this one computes.
@@ -126,6 +131,7 @@ private:
     std::vector<int> lengths_; // of slices; empty: sequences are whole
     std::vector<RankDevice> devices_;   // by rank
     std::vector<RankDevice> sumDevices_; // the same
+    std::vector<RankDevice> copyDevices_; // the same
     std::vector<LedgerHandle> ledgers_; // before the stages: their blocks are booked there
     LedgerHandle host_;                 // what OFFLOAD took off the ranks
     struct InFlight {

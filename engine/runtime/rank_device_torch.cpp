@@ -3,8 +3,10 @@
 
 #include "engine/probe/tagging_allocator.h"
 
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_foreach_copy.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
@@ -147,6 +149,26 @@ void RankDevice::copy(const std::vector<at::Tensor>& to, const std::vector<at::T
     if (ready) ready->before(there);
     const c10::MultiStreamGuard guard({there, *stream_}); // as in fetch()
     at::_foreach_copy_(to, from, /*non_blocking=*/true);
+}
+
+at::DataPtr RankDevice::copied(const at::DataPtr& from, std::size_t bytes, c10::Device to)
+{
+    const at::NoGradGuard noGrad;
+    const auto size = static_cast<std::int64_t>(bytes);
+    const auto make = [&] {
+        const c10::OptionalDeviceGuard guard(to.is_cpu() ? std::nullopt : std::optional(to));
+        c10::Allocator* const allocator = to.is_cpu() && !isCpu() ? at::getHostAllocator(device().type()) : c10::GetAllocator(to.type());
+        at::DataPtr made = allocator->allocate(bytes);
+        const auto tensor = [&](const at::DataPtr& block, c10::Device where) {
+            return at::for_blob(block.get(), size).options(at::TensorOptions(where).dtype(at::kByte)).target_device(where).make_tensor();
+        };
+        tensor(made, to).copy_(tensor(from, from.device()), /*non_blocking=*/!isCpu());
+        return made;
+    };
+    const c10::Device other = to == device() ? from.device() : to;
+    if (isCpu() || other.is_cpu() || other == device()) return make();
+    const c10::MultiStreamGuard guard({streamOn(other), *stream_}); // as in fetch()
+    return make();
 }
 
 } // namespace stagecraft::runtime

@@ -108,6 +108,9 @@ public:
     void await(const DeviceMark& mark) const;
     // Into tensors that lie here, from tensors of one device that are made at `ready` and held until a later mark. In enter().
     void copy(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from, const DeviceMark& ready);
+    // A copy of a block that lies here, or there: `to` is this GPU, another one, or the host, in memory then that a GPU copies to and from
+    // by itself. Both are to be held until a later mark. In enter().
+    [[nodiscard]] at::DataPtr copied(const at::DataPtr& from, std::size_t bytes, c10::Device to);
 
 private:
     [[nodiscard]] c10::Stream streamOn(c10::Device other);

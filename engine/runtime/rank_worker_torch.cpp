@@ -251,7 +251,7 @@ private:
     bool beginCopy(const Work& work, Step step)
     {
         if (!run_.control.enter(rank_)) return false;
-        copies_->ask(work, step);
+        copies_->ask(work, step, device_.mark());
         return true;
     }
 
@@ -286,7 +286,7 @@ private:
     }
 
     // At once, or when the device has done it: `held` until then.
-    bool record(const RunEvent& event, const DeviceTimes& times, std::vector<at::Tensor> held)
+    bool record(const RunEvent& event, const DeviceTimes& times, std::vector<c10::Storage> held)
     {
         if (device_.isCpu()) {
             ring_.push(event);
@@ -344,7 +344,10 @@ private:
             }
             samples_.push_back({copy.span.end, copy.after});
             ring_.push(copyEvent(copy.step, copy.work, copy.span));
-            if (copy.work.kind == ActionKind::Reload) reloaded_[{copy.step, copy.work}] = copy.span.end;
+            if (copy.work.kind != ActionKind::Reload) continue;
+            reloaded_[{copy.step, copy.work}] = copy.span.end;
+            const RankDevice::Scope here = device_.enter();
+            device_.await(copy.end);
         }
         return true;
     }
@@ -434,6 +437,7 @@ private:
             task.times = timesFrom(task, task.input.available);
             RankDevice::Fetched input = fetch(task);
             inUse_.hold(task.work, input.tensor);
+            if (task.reloaded >= 0) inUse_.hold(task.work, run_.pipeline.cameBack(task.work));
             device_.await(task.gathered.mark);
             device_.await(task.sums);
             task.onDevice = {.ready = task.sums ? task.sums : std::move(input.ready), .gathered = task.gathered.mark, .begin = device_.mark(),

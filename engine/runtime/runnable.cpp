@@ -312,7 +312,7 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMem
                                  schedule.value().name)};
     Expected<std::vector<int>> gpus(std::vector<int>(static_cast<std::size_t>(ranks), kOnCpu));
     const auto source = [devices]() -> const DeviceSource& { return devices != nullptr ? *devices : cudaDevices(); };
-    if (plan.run.device == DeviceKind::Cuda) gpus = gpuPlaces(plan, schedule.value(), source(), group);
+    if (plan.run.device == DeviceKind::Cuda) gpus = gpuPlaces(plan, source(), group);
     if (!gpus.ok()) return gpus.error();
     const Expected<Partition> partition = partitionOf(plan);
     if (!partition.ok()) return partition.error();

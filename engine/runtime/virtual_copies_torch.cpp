@@ -62,6 +62,7 @@ bool VirtualCopies::run(TimeNs time, const Due& due)
     try {
         if (due.ends) run_.pipeline.letGo(due.work);
         else run_.pipeline.copy(due.work);
+        run_.pipeline.copyDevice(due.rank).drain();
     } catch (...) {
         run_.control.fail(describeFailure(due.work, due.step, run_.among(due.rank), std::current_exception()));
         return false;

@@ -114,6 +114,18 @@ INSTANTIATE_TEST_SUITE_P(All, EveryFamilyByNccl, testing::ValuesIn(everyFamily()
     return name;
 });
 
+TEST(NcclRun, HandsOverWhileActivationsAreAway)
+{
+    Plan plan = littleTransformer("1f1b", 2, 1, RunMode::Processes);
+    plan.pipeline.microbatches = 8;
+    plan.pipeline.offload = 0.5;
+    NcclProcesses processes({.count = 2});
+    const TeamOutcome team = processes.run(plan);
+    ASSERT_TRUE(team.ranks.front().result) << whyNot(team);
+    EXPECT_NE(team.ranks.front().result->gradientCheck, GradientCheck::Failed);
+    processes.expectNothingLeft();
+}
+
 Plan little(int steps = 3)
 {
     Plan plan = littleTransformer("1f1b", 3, 1, RunMode::Processes);

@@ -137,6 +137,18 @@ TEST(DeviceProcesses, MixGpusAndTheCpu)
     EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
 }
 
+TEST(DeviceProcesses, OffloadToTheirHost)
+{
+    Plan plan = littleTransformer("1f1b", 2, 1, RunMode::Processes);
+    plan.pipeline.microbatches = 8;
+    plan.pipeline.offload = 0.5;
+    const TeamOutcome team = runOn({.count = 2}, plan);
+    ASSERT_TRUE(team.ranks[0].result) << whyNot(team);
+    EXPECT_NE(team.ranks[0].result->gradientCheck, GradientCheck::Failed);
+    EXPECT_THAT(team.ranks[0].result->loss, Pointwise(FloatNear(1e-4F), onCpuInThreads(plan).result->loss));
+    EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
+}
+
 TEST(DeviceProcesses, SendOverTcpWhatTheyDoInMemory)
 {
     const Plan plan = littleTransformer("zb-v", 2, 2, RunMode::Processes);
@@ -222,7 +234,7 @@ TEST(DeviceProcesses, TakeTheGpusOfTheirHostInTurnOrWhatThePlanSays)
         plan.run.gpus = std::move(given);
         FakeGpus::get().reset({.count = count});
         const auto own = static_cast<std::size_t>(rank);
-        const auto places = gpuPlaces(plan, scheduleOf(plan).value(), FakeGpus::get().source(), groups[own].get());
+        const auto places = gpuPlaces(plan, FakeGpus::get().source(), groups[own].get());
         if (!places.ok()) return places.error();
         for (std::size_t other = 0; other < 3; ++other) EXPECT_TRUE(other == own || places.value()[other] == kOnCpu); // theirs are not told here
         return places.value()[own];

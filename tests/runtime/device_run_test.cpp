@@ -8,7 +8,6 @@
 #include "tests/traces/temporary_folder.h"
 
 #include "engine/runtime/gpu_places.h"
-#include "engine/runtime/runnable.h"
 #include "traces/analysis/figures.h"
 
 #include <gmock/gmock.h>
@@ -172,14 +171,13 @@ TEST(DeviceRun, GoesOnWhereKernelsCannotBeRecorded)
 TEST(DeviceRun, SharesAGpuOrTakesOneForEachRankOrWhatThePlanSays)
 {
     const Plan plan = small("1f1b", 4, 4);
-    const Schedule schedule = scheduleOf(plan).value();
     const auto places = [&](int count, std::vector<int> given = {}, RunMode mode = RunMode::Threads, int replicas = 1) {
         Plan asked = plan;
         asked.machine.replicas = replicas;
         asked.run.gpus = std::move(given);
         asked.run.mode = mode;
         FakeGpus::get().reset({.count = count});
-        return gpuPlaces(asked, schedule, FakeGpus::get().source());
+        return gpuPlaces(asked, FakeGpus::get().source());
     };
     EXPECT_EQ(places(1).value(), (std::vector{0, 0, 0, 0}));
     EXPECT_EQ(places(2).value(), (std::vector{0, 0, 1, 1})); // neighbours together: fewer copies
@@ -192,25 +190,6 @@ TEST(DeviceRun, SharesAGpuOrTakesOneForEachRankOrWhatThePlanSays)
     EXPECT_EQ(places(2, {1, 0, kOnCpu, 1}).value(), (std::vector{1, 0, kOnCpu, 1}));
     EXPECT_THAT(places(2, {0, 1, 2, 0}).error().message, HasSubstr("there is no GPU 2: this machine has 2 GPUs"));
     EXPECT_THAT(places(0).error().message, HasSubstr("no GPU can be used: the test has none. Take the device cpu"));
-}
-
-TEST(DeviceRun, RefusesWhatTheEngineDoesOnTheCpuAloneBeforeItStarts)
-{
-    FakeGpus::get().reset({.count = 2});
-    const auto refusal = [](Plan plan) {
-        plan.run.device = DeviceKind::Cuda;
-        const auto made = makeRunnable(plan, {}, nullptr, &FakeGpus::get().source());
-        return made.ok() ? std::string("it runs") : made.error().message;
-    };
-    Plan replicas = small("1f1b", 2, 4);
-    replicas.machine.replicas = 2;
-    EXPECT_EQ(refusal(replicas), "it runs");
-    replicas.pipeline.sharding = Sharding::Zero3;
-    EXPECT_EQ(refusal(replicas), "it runs");
-    Plan offload = small("1f1b", 2, 4);
-    offload.pipeline.offload = 0.5;
-    EXPECT_THAT(refusal(offload), HasSubstr("offloads activations"));
-    EXPECT_EQ(refusal(small("1f1b", 2, 4)), "it runs");
 }
 
 // The first and the last on GPUs, one between them on the CPU: copies through the host, and between two GPUs.

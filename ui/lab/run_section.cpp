@@ -2,7 +2,6 @@
 #include "ui/lab/run_section.h"
 
 #include "engine/plan/gpu_list.h"
-#include "engine/plan/gpu_runs.h"
 #include "ui/bridge/plain_tip.h"
 #include "ui/bridge/text.h"
 #include "ui/lab/form.h"
@@ -38,8 +37,7 @@ QString troubleWithGpus(const Plan& plan, const EngineMachine& machine)
     const int highest = gpus.empty() ? engine::kOnCpu : *std::max_element(gpus.begin(), gpus.end());
     if (highest >= static_cast<int>(machine.gpus.size()))
         return RunSection::tr("There is no GPU %1 where the engine runs; it has %2, numbered from 0.").arg(highest).arg(counted(machine.gpus.size(), "GPU"));
-    const engine::Expected<void> able = engine::checkGpuRun(plan);
-    return able.ok() ? QString() : toQt(able.error().message);
+    return {};
 }
 
 } // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/window/run_controller.h"
 
-#include "engine/plan/gpu_runs.h"
 #include "engine/plan/partition_rules.h"
 #include "engine/plan/plan_json.h"
 #include "traces/store/record.h"
@@ -147,8 +146,7 @@ QString whyNotRunnable(const engine::Plan& plan)
 {
     if (plan.model.empty()) return RunController::tr("This plan has no model to run; choose one under Model.");
     if (const Expected<void> sound = checkPlan(plan); !sound.ok()) return toQt(sound.error().message);
-    const Expected<void> able = engine::checkGpuRun(plan);
-    return able.ok() ? QString() : toQt(able.error().message);
+    return {};
 }
 
 namespace {

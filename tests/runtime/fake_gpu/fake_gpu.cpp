@@ -4,6 +4,7 @@
 #include "tests/runtime/fake_gpu/stream_books.h"
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/ops/as_strided_native.h>
@@ -151,6 +152,23 @@ private:
         if (theBooks.gone != nullptr) theBooks.gone(data);
         std::free(data);
     }
+};
+
+// What a GPU copies to and from by itself: memory of the host as any other, here.
+class PinnedMemory final : public at::HostAllocator {
+public:
+    c10::DataPtr allocate(std::size_t bytes) override
+    {
+        void* const data = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+        return {data, data, &std::free, c10::Device(DeviceType::CPU)};
+    }
+    c10::DeleterFnPtr raw_deleter() const override { return &std::free; }
+    void copy_data(void* target, const void* source, std::size_t bytes) const override { default_copy_data(target, source, bytes); }
+    bool record_event(void*, void*, Stream) override { return true; }
+    void empty_cache() override {}
+    at::HostStats get_stats() override { return {}; }
+    void reset_accumulated_stats() override {}
+    void reset_peak_stats() override {}
 };
 
 struct Hooks final : at::PrivateUse1HooksInterface {
@@ -377,6 +395,8 @@ FakeGpus::FakeGpus()
     c10::register_privateuse1_backend("fakegpu"); // without a name LibTorch knows no such accelerator
     at::RegisterPrivateUse1HooksInterface(&hooks);
     c10::SetAllocator(kType, &memory);
+    static PinnedMemory pinned;
+    at::setHostAllocator(kType, &pinned);
     c10::impl::device_guard_impl_registry[static_cast<std::size_t>(kType)].store(&guard);
 }
 

@@ -63,20 +63,6 @@ TEST_F(MainWindowEngineTest, AsksAtTheStart)
     ASSERT_TRUE(QTest::qWaitFor([&] { return device->toolTip().contains("NVIDIA H200"); })) << device->toolTip().toStdString();
 }
 
-TEST_F(MainWindowEngineTest, SaysBeforeARunWhatAnEngineOnGpusRefuses)
-{
-    openPlan("hello", "hello");
-    engine::Plan plan = window->workbench().document().plan();
-    plan.run.device = engine::DeviceKind::Cuda;
-    plan.pipeline.offload = 0.5;
-    window->workbench().document().edit(plan, "plan");
-    EXPECT_FALSE(window->actions().run->isEnabled());
-    EXPECT_TRUE(statusText().contains("schedule 1f1b offloads activations")) << statusText().toStdString();
-    plan.pipeline.offload = 0;
-    window->workbench().document().edit(plan, "plan");
-    EXPECT_TRUE(window->actions().run->isEnabled()) << "what its machine has, the engine tells when it runs";
-}
-
 TEST_F(MainWindowEngineTest, ClosesWhileTheEngineIsAsked)
 {
     doctor.run("exec sleep 60");
