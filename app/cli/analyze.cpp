@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "app/cli/device_time.h"
 #include "app/cli/durations.h"
 #include "app/cli/figures_json.h"
 #include "app/cli/figures_text.h"
@@ -76,7 +77,9 @@ int analyze(const Options& options)
                         file, counted(trace.sliceCount(), "event"), counted(trace.laneCount(), "lane"))});
     }
     const traces::Durations durations = traces::durationsOf(trace, kHistogramIntervals);
+    const std::vector<traces::RankDeviceTime> deviceTimes = traces::deviceTimes(trace);
     text += durationsText(trace, durations);
+    if (!deviceTimes.empty()) text += deviceTimeText(deviceTimes);
     Json json{{"steps", steps},
               {"ranks", trace.info.ranks},
               {"events", trace.sliceCount()},
@@ -84,6 +87,7 @@ int analyze(const Options& options)
               {"notes", traces::caveatsOf(trace)},
               {"clocks", clocksJson(trace)},
               {"durations", durationsJson(trace, durations)}};
+    if (!deviceTimes.empty()) json["device_time"] = deviceTimeJson(deviceTimes);
     if (options.waterfall) {
         const traces::Step step = middleStepOf(trace);
         const Expected<engine::Waterfall> waterfall = engine::waterfallOf(trace, step);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "app/cli/device_time.h"
 #include "app/cli/durations.h"
 #include "app/cli/figures_json.h"
 #include "app/cli/figures_text.h"
@@ -255,6 +256,7 @@ Json resultJson(const LiveRun& run, const std::optional<traces::StepFigures>& fi
             {"notes", run.trace.notes()},
             {"clocks", clocksJson(run.trace)}};
     json["throughput"] = throughputJson(result.throughput);
+    if (const auto deviceTimes = traces::deviceTimes(run.trace); !deviceTimes.empty()) json["device_time"] = deviceTimeJson(deviceTimes);
     json["measured"] = durationsJson(run.trace, traces::durationsOf(run.trace, kHistogramIntervals))["actions"];
     if (result.text) {
         json["token_entropy"] = result.text->entropy;
@@ -306,6 +308,7 @@ std::string resultText(const LiveRun& run, const std::optional<traces::StepFigur
     if (result.text) text += fmt::format("\nthe model wrote before\n{}\n\nand after\n{}\n", indented(result.text->before), indented(result.text->after));
     text += activationsText(result);
     text += durationsText(run.trace, traces::durationsOf(run.trace, kHistogramIntervals));
+    if (const auto deviceTimes = traces::deviceTimes(run.trace); !deviceTimes.empty()) text += deviceTimeText(deviceTimes);
     if (!figures) return text;
     const std::string among = run.droppedSteps > 0 ? fmt::format("last {}, which stayed in memory", traces::counted(run.trace.steps().size(), "step"))
                                                    : "trace";

@@ -32,6 +32,32 @@ TEST(Trace, ShowsControlCharactersOfItsNotes)
     }
 }
 
+// Kernels of 60 % of a block, a copy that half of them hides, and a gap whose cause is known.
+TEST(Trace, TellsWhereTheTimeOfBlocksWentOnTheDevice)
+{
+    const TemporaryFolder folder;
+    const std::string file = folder.file("gpu.strace");
+    traces::Trace trace;
+    trace.info.ranks = 1;
+    trace.info.stageToRank = {traces::Rank{0}};
+    const auto lane = [&](traces::LaneKind kind, const char* name) { return trace.addLane({.rank = traces::Rank{0}, .kind = kind, .depth = 0, .name = name}); };
+    const auto put = [&](traces::LaneId on, const char* name, traces::TimeNs begin, traces::TimeNs end) {
+        trace.append(on, {.begin = begin, .end = end, .action = {}, .text = trace.intern(name)});
+    };
+    trace.append(lane(traces::LaneKind::Compute, "rank 0"), {.begin = 0, .end = 1000, .action = traces::forward(traces::Stage{0}, traces::MicroBatch{0})});
+    put(lane(traces::LaneKind::Stream, "GPU 0 stream 7"), "gemm", 0, 600);
+    put(lane(traces::LaneKind::Stream, "GPU 0 stream 8"), "host to device", 500, 700);
+    put(lane(traces::LaneKind::Stream, "GPU 0 stream 7, gaps"), "host had not launched", 600, 950);
+    ASSERT_TRUE(traces::saveJournal(trace, file).ok());
+    const Json times = jsonOf({"analyze", file, "--json"})["device_time"];
+    ASSERT_EQ(times.size(), 1U);
+    EXPECT_EQ(times[0], Json::parse(R"({"rank": 0, "blocks_ns": 1000, "kernels_ns": 600, "copies_ns": 100,
+        "gaps_ns": {"host": 250, "launch": 0, "event": 0, "device": 0, "not_known": 50}, "copying_ns": 200, "hidden_copying_ns": 100})"));
+    const std::string text = stagecraft({"analyze", file}).out;
+    EXPECT_THAT(text, HasSubstr("time of the blocks on the device"));
+    EXPECT_THAT(text, HasSubstr("60 %"));
+}
+
 class ReadableFormat : public testing::TestWithParam<const char*> {};
 
 TEST_P(ReadableFormat, KeepsTheFigures)

@@ -8,6 +8,7 @@
 #include "tests/traces/temporary_folder.h"
 
 #include "engine/runtime/gpu_places.h"
+#include "traces/analysis/device_time.h"
 #include "traces/analysis/figures.h"
 
 #include <gmock/gmock.h>
@@ -132,12 +133,17 @@ TEST(DeviceRun, RecordsKernelsBeneathTheActionsThatLaunchedThem)
     };
     std::map<std::string, int> kernels; // by action, of both steps
     for (const traces::Lane& lane : outcome.trace.lanes()) {
-        if (lane.info().kind != traces::LaneKind::Stream || lane.info().name.find("no action") != std::string::npos) continue;
+        if (!traces::holdsKernels(lane.info())) continue;
         for (std::size_t i = 0; i < lane.size(); ++i) {
             if (lane.end(i) == lane.begin(i)) continue; // a copy, which takes nothing here
             EXPECT_THAT(outcome.trace.text(lane.text(i)), HasSubstr("aten::"));
             ++kernels[actionOf(lane.info().rank, {lane.begin(i), lane.end(i)})];
         }
+    }
+    EXPECT_EQ(std::count_if(outcome.trace.lanes().begin(), outcome.trace.lanes().end(), [](const traces::Lane& lane) { return traces::holdsGaps(lane.info()); }), 2);
+    for (const auto& [rank, time] : traces::deviceTimes(outcome.trace)) { // the host is in no hurry here: it asks for an operation when the one before is over
+        EXPECT_GT(time.kernels, 0);
+        EXPECT_EQ(time.kernels + time.copies + time.gap(traces::StreamGapCause::Host) + time.notKnown, time.span) << "rank " << rank.value;
     }
     EXPECT_EQ(kernels.count("no action"), 0U);
     EXPECT_EQ(kernels.size(), 2U * (4 + 4 + 1)); // every action has some

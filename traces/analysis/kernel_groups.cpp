@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "traces/analysis/kernel_groups.h"
 
-#include "traces/base/text.h"
-
 #include <algorithm>
 #include <map>
 #include <string_view>
 
 namespace stagecraft::traces {
 
-bool holdsKernels(const LaneInfo& lane)
-{
-    if (lane.kind != LaneKind::Stream) return false;
-    const std::string name = lowered(lane.name);
-    return name.find("stream") != std::string::npos && name.find("of no action") == std::string::npos;
-}
-
 std::optional<SliceRef> blockOf(const Trace& trace, SliceRef slice)
 {
     const LaneInfo& lane = trace.lane(slice.lane).info();
     if (lane.kind == LaneKind::Compute) return slice;
-    if (!holdsKernels(lane)) return std::nullopt;
+    if (!holdsKernels(lane) && !holdsGaps(lane)) return std::nullopt;
     const TimeNs begin = trace.slice(slice).begin;
     for (std::size_t l = 0; l < trace.laneCount(); ++l) {
         const Lane& blocks = trace.lane(LaneId{l});

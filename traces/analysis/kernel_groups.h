@@ -11,6 +11,7 @@
 //   for (const KernelGroup& group : kernelsOf(trace, *block)) show(trace.text(group.name), group.count, group.total);
 #pragma once
 
+#include "traces/analysis/stream_lanes.h"
 #include "traces/store/trace.h"
 
 #include <optional>
@@ -18,10 +19,7 @@
 
 namespace stagecraft::traces {
 
-// A lane of kernels and copies: one of a stream, by its name, as the engine and PyTorch's profiler give it ("stream 7").
-[[nodiscard]] bool holdsKernels(const LaneInfo& lane);
-
-// The block that a slice is, or in which it began where it is a kernel; nothing for anything else.
+// The block that a slice is, or in which it began where it is a kernel or a gap between two; nothing for anything else.
 [[nodiscard]] std::optional<SliceRef> blockOf(const Trace& trace, SliceRef slice);
 
 struct KernelGroup {

@@ -56,6 +56,13 @@ TimelineItem itemAt(const TimelineScene& scene, const LaneLayout& layout, const 
             item.slice = {hit->lane, static_cast<std::uint32_t>(slice)};
             return item;
         }
+        if (hit->gaps) {
+            const Lane& gaps = scene.trace(hit->source).lane(*hit->gaps);
+            if (const std::size_t still = sliceNear(gaps, t, 0); still < gaps.size()) {
+                item.slice = {*hit->gaps, static_cast<std::uint32_t>(still)};
+                return item;
+            }
+        }
         if (hit->laneKind != traces::LaneKind::Compute) continue;
         if (const auto gap = gapAt(scene, hit->source, lane, t)) {
             item.kind = TimelineItem::Kind::Gap;

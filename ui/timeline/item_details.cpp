@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/timeline/item_details.h"
 
+#include "traces/analysis/stream_lanes.h"
 #include "ui/bridge/text.h"
 #include "ui/timeline/lane_picture.h"
 
@@ -47,8 +48,12 @@ ItemDetails sliceDetails(const TimelineScene& scene, const TimelineItem& item)
     const QString name = toQt(trace.sliceName(item.slice));
     const QString kind = toQt(kindName(slice.action.kind()));
     ItemDetails details;
-    details.title = kind.isEmpty() ? name : tr("%1, %2").arg(name, kind);
+    details.title = holdsGaps(lane) ? tr("Gap: %1").arg(name) : kind.isEmpty() ? name : tr("%1, %2").arg(name, kind);
     details.lines.emplace_back(tr("Rank"), QString::number(lane.rank.value));
+    if (lane.kind == traces::LaneKind::Stream) {
+        const std::string_view row = streamName(lane);
+        details.lines.emplace_back(tr("Row"), QString::fromUtf8(row.data(), static_cast<qsizetype>(row.size())));
+    }
     if (slice.action.kind() != traces::ActionKind::None) {
         details.lines.emplace_back(tr("Stage"), QString::number(slice.action.stage().value));
         if (slice.action.microbatch() != traces::kNoMicroBatch)

@@ -239,8 +239,8 @@ void LaneCanvas::labelBubbles(const LanePicture& picture, QRgb ground)
         const Stretch free = freePart(bubble, picture.sweep->blocks());
         const double room = free.right - free.left - 4 * padding;
         if (room < 3 * size) continue;
-        const QString duration = durationText(bubble.gap->span.length());
-        const LabelMask* mask = &bubbleMasks_.text(causeText(*bubble.gap) + QStringLiteral(" \u00b7 ") + duration);
+        const QString duration = durationText(bubble.length);
+        const LabelMask* mask = &bubbleMasks_.text(causeText(bubble) + QStringLiteral(" \u00b7 ") + duration);
         if (mask->width > room) mask = &bubbleMasks_.text(duration);
         if (mask->width > room) continue;
         const int x = static_cast<int>(std::lround((free.left + free.right - mask->width) / 2));

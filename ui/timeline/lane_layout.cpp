@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/timeline/lane_layout.h"
 
+#include "traces/analysis/stream_lanes.h"
+
 #include <algorithm>
 #include <map>
 
@@ -23,6 +25,17 @@ std::map<Rank, std::vector<LaneId>> lanesByRank(const traces::Trace& trace)
             return std::tie(ia.kind, ia.depth) < std::tie(ib.kind, ib.depth);
         });
     return ranks;
+}
+
+// The lane of gaps that goes with a stream's; the lanes are those of its rank.
+std::optional<LaneId> gapsOf(const traces::Trace& trace, const std::vector<LaneId>& lanes, LaneId stream)
+{
+    const traces::LaneInfo& own = trace.lane(stream).info();
+    if (!holdsKernels(own)) return std::nullopt;
+    const auto gaps = std::find_if(lanes.begin(), lanes.end(), [&](LaneId each) {
+        return holdsGaps(trace.lane(each).info()) && streamName(trace.lane(each).info()) == own.name;
+    });
+    return gaps != lanes.end() ? std::optional(*gaps) : std::nullopt;
 }
 
 } // namespace
@@ -52,6 +65,7 @@ LaneLayout::LaneLayout(const TimelineScene& scene, const LayoutOptions& options,
                 const LaneKind first = trace.lane(lanes.front()).info().kind;
                 for (std::size_t i = 0; i < lanes.size(); ++i) {
                     const LaneKind kind = trace.lane(lanes[i]).info().kind;
+                    if (holdsGaps(trace.lane(lanes[i]).info())) continue; // it is drawn on its stream's row
                     // The first lane stays when a rank is folded, whatever it is.
                     const bool thin = kind != first || (kind != LaneKind::Compute && i > 0);
                     group.foldable |= thin;
@@ -61,6 +75,7 @@ LaneLayout::LaneLayout(const TimelineScene& scene, const LayoutOptions& options,
                     row.rank = rank;
                     row.lane = lanes[i];
                     row.laneKind = kind;
+                    row.gaps = gapsOf(trace, lanes, lanes[i]);
                     row.y = i == 0 ? y : y + 2;
                     row.height = kind == LaneKind::Compute    ? computeHeight
                                  : kind == LaneKind::Stream   ? options.streamHeight
@@ -118,7 +133,7 @@ const RankGroup* LaneLayout::groupAt(double y) const
 const Row* LaneLayout::rowOf(int source, LaneId lane) const
 {
     const auto row = std::find_if(rows_.begin(), rows_.end(), [&](const Row& r) {
-        return r.kind == Row::Kind::Lane && r.source == source && r.lane == lane;
+        return r.kind == Row::Kind::Lane && r.source == source && (r.lane == lane || r.gaps == lane);
     });
     return row == rows_.end() ? nullptr : &*row;
 }

@@ -28,6 +28,7 @@ struct Row {
     traces::LaneKind laneKind = traces::LaneKind::Compute;
     std::optional<traces::LaneId> ghost; // Overlaid: the same lane of the simulated source
     int ghostSource = -1;
+    std::optional<traces::LaneId> gaps; // of a device's stream: why it stands still, drawn between its kernels
 
     [[nodiscard]] double bottom() const { return y + height; }
 };

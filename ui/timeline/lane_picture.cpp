@@ -32,6 +32,8 @@ QString causeText(GapCause cause, traces::Stage stage)
     return text;
 }
 
+QString causeText(const Bubble& bubble) { return bubble.gap ? causeText(*bubble.gap) : QString::fromStdString(*bubble.cause); }
+
 QString shortCauseText(GapCause cause, traces::Stage stage)
 {
     return cause == GapCause::WaitForStage ? QStringLiteral("stage %1").arg(stage.value) : causeText(cause, stage);

@@ -9,6 +9,7 @@
 
 #include <QString>
 
+#include <string>
 #include <vector>
 
 namespace stagecraft::ui {
@@ -17,7 +18,9 @@ namespace stagecraft::ui {
 struct Bubble {
     double left = 0; // in the sweep's columns, cut to the view
     double right = 0;
-    const traces::Gap* gap = nullptr;
+    const traces::Gap* gap = nullptr;   // in which a rank idles,
+    const std::string* cause = nullptr; // or why a device's stream does
+    traces::TimeNs length = 0;
 };
 
 struct LanePicture {
@@ -45,6 +48,7 @@ inline constexpr double kBubblePixels = 6; // narrower gaps are plain ground
 // "waiting for stage 1"
 QString causeText(traces::GapCause cause, traces::Stage stage);
 inline QString causeText(const traces::Gap& gap) { return causeText(gap.cause, gap.stage); }
+QString causeText(const Bubble& bubble);
 // "stage 1", where there is little room
 QString shortCauseText(traces::GapCause cause, traces::Stage stage);
 

@@ -73,8 +73,8 @@ void LaneShapes::labelBubble(const Bubble& bubble, const LanePicture& picture, c
     const QRectF box(area_.left() + free.left, row.top(), free.right - free.left, row.height());
     painter_.setFont(sizedFont(font_, 11));
     const QFontMetricsF metrics(painter_.font());
-    const QString duration = durationText(bubble.gap->span.length());
-    for (const QString& text : {causeText(*bubble.gap) + QStringLiteral(" \u00b7 ") + duration, duration}) {
+    const QString duration = durationText(bubble.length);
+    for (const QString& text : {causeText(bubble) + QStringLiteral(" \u00b7 ") + duration, duration}) {
         const double width = metrics.horizontalAdvance(text);
         if (width + 20 > box.width()) continue;
         painter_.fillRect(QRectF(box.center().x() - width / 2 - 5, box.center().y() - metrics.height() / 2, width + 10, metrics.height()), ground);

@@ -38,8 +38,17 @@ void addBubbles(std::vector<Bubble>& bubbles, const GapTable& gaps, traces::Rank
     gaps.forEachWide(rank, seen, least, [&](const traces::Gap& gap) {
         const double left = map.x(gap.span.begin + segment.shift);
         const double right = map.x(gap.span.end + segment.shift);
-        if (left <= map.right() && right - left >= leastPixels) bubbles.push_back({std::max(left, map.left()), std::min(right, map.right()), &gap});
+        if (left <= map.right() && right - left >= leastPixels) bubbles.push_back({.left = std::max(left, map.left()), .right = std::min(right, map.right()), .gap = &gap, .length = gap.span.length()});
     });
+}
+
+void addStreamGaps(std::vector<Bubble>& bubbles, const traces::Trace& trace, const traces::Lane& lane, const LaneSweep& sweep, const TimeMapping& map,
+                   double leastPixels)
+{
+    for (const SweepBlock& each : sweep.blocks())
+        if (each.right - each.left >= leastPixels)
+            bubbles.push_back({.left = std::max(each.left, map.left()), .right = std::min(each.right, map.right()), .cause = &trace.text(lane.text(each.slice)),
+                               .length = lane.end(each.slice) - lane.begin(each.slice)});
 }
 
 constexpr int kLeastBandRows = 4; // fewer are painted faster than a thread wakes up
@@ -74,6 +83,7 @@ struct LanesPainter::Band {
     LaneCanvas canvas;
     LaneSweep sweep;
     LaneSweep ghostSweep;
+    LaneSweep gapSweep;
     std::vector<Bubble> bubbles;
 
     void sweepLane(LaneSweep& into, const Frame& frame, int source, traces::LaneId lane) const
@@ -99,6 +109,10 @@ struct LanesPainter::Band {
                 for (const Shown& shown : frame.shown[static_cast<std::size_t>(row->source)])
                     for (const GapTable* gaps : shown.gaps)
                         addBubbles(bubbles, *gaps, row->rank, *shown.segment, frame.map, kBubblePixels * frame.ratio);
+            if (row->gaps) {
+                sweepLane(gapSweep, frame, row->source, *row->gaps);
+                addStreamGaps(bubbles, trace, trace.lane(*row->gaps), gapSweep, frame.map, kBubblePixels * frame.ratio);
+            }
             LanePicture picture;
             picture.trace = &trace;
             picture.lane = &trace.lane(row->lane);

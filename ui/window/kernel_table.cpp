@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/window/kernel_table.h"
 
+#include "traces/analysis/device_time.h"
 #include "traces/base/units.h"
 #include "ui/bridge/plain_tip.h"
 #include "ui/bridge/text.h"
@@ -23,10 +24,35 @@ namespace {
 
 constexpr int kMostRows = 12; // seen at a time
 
+QString shareText(traces::TimeNs part, traces::TimeNs whole) { return QString::number(100.0 * static_cast<double>(part) / static_cast<double>(std::max<traces::TimeNs>(whole, 1)), 'f', 1) + QStringLiteral(" %"); }
+
+// Lines of name, time and share.
+std::vector<QStringList> linesOf(const traces::DeviceTime& time)
+{
+    std::vector<QStringList> lines;
+    const auto add = [&](const QString& name, traces::TimeNs part) {
+        if (part > 0) lines.push_back({name, toQt(formatDuration(part)), shareText(part, time.span)});
+    };
+    add(KernelTable::tr("Kernels"), time.kernels);
+    add(KernelTable::tr("Copies that no kernel hides"), time.copies);
+    for (const traces::StreamGapCause cause : traces::kStreamGapCauses) {
+        const std::string_view text = traces::streamGapText(cause);
+        add(KernelTable::tr("Gaps: %1").arg(QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()))), time.gap(cause));
+    }
+    add(KernelTable::tr("Gaps: cause not recorded"), time.notKnown);
+    if (time.copying > 0) lines.push_back({KernelTable::tr("Hidden of %1 of copies").arg(toQt(formatDuration(time.copying))), toQt(formatDuration(time.hidden)), shareText(time.hidden, time.copying)});
+    return lines;
+}
+
 } // namespace
 
-KernelTable::KernelTable(QWidget* parent) : QWidget(parent), title_(new QLabel), table_(new TextTable(tr("Kernels"), {.leftColumns = 1}))
+KernelTable::KernelTable(QWidget* parent) : QWidget(parent), time_(new QLabel), title_(new QLabel), table_(new TextTable(tr("Kernels"), {.leftColumns = 1}))
 {
+    time_->setObjectName("deviceTime");
+    time_->setTextFormat(Qt::RichText);
+    time_->setWordWrap(true);
+    time_->setToolTip(tr("Where the time of the block went on its device: every moment is one of these. Copies are hidden while a kernel of the same GPU is at work."));
+    makeSelectable(*time_);
     title_->setObjectName("kernelTitle");
     title_->setTextFormat(Qt::PlainText);
     title_->setWordWrap(true);
@@ -46,6 +72,7 @@ KernelTable::KernelTable(QWidget* parent) : QWidget(parent), title_(new QLabel),
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 8, 0, 0);
     layout->setSpacing(4);
+    layout->addWidget(time_);
     layout->addWidget(title_);
     layout->addWidget(table_);
     hide();
@@ -75,6 +102,17 @@ void KernelTable::showItem(const TimelineScene& scene, const TimelineItem& item)
     if (shown == block_ && rows == rows_) return; // the chosen row stays
     block_ = shown;
     rows_ = rows;
+    if (const std::optional<traces::DeviceTime> time = traces::deviceTimeOf(*trace, *block)) {
+        QString html = QStringLiteral("<b>%1</b><table cellspacing='0' cellpadding='1'>").arg(tr("On the device"));
+        QStringList spoken;
+        for (const QStringList& line : linesOf(*time)) {
+            html += QStringLiteral("<tr><td style='padding-right:10px'>%1</td><td align='right' style='padding-right:10px'>%2</td><td align='right'>%3</td></tr>")
+                        .arg(line[0].toHtmlEscaped(), line[1], line[2]);
+            spoken << line.join(QLatin1Char(' '));
+        }
+        time_->setText(html + QStringLiteral("</table>"));
+        time_->setAccessibleName(tr("On the device: %1").arg(spoken.join(QStringLiteral(", "))));
+    }
     title_->setText(tr("Kernels of %1: %2, %3 together").arg(toQt(trace->sliceName(*block))).arg(count).arg(toQt(formatDuration(total))));
     table_->setTexts(rows);
     for (int row = 0; row < table_->rowCount(); ++row) table_->item(row, 0)->setToolTip(plainTip(rows[static_cast<std::size_t>(row) + 1].front()));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The kernels beneath the selected block, grouped by name, with the most time first; a click or Enter goes to the longest of a name.
-// Hidden where the block has none. While a kernel is selected it shows those of its block.
+// What the device did in the selected block: how its time splits (traces::DeviceTime), and its kernels, grouped by name, with the most time
+// first; a click or Enter goes to the longest of a name. Hidden where the block has none. While a kernel is selected it shows those of its
+// block.
 //
 //   table.showItem(scene, item);
 //   connect(&table, &KernelTable::wanted, timeline, &TimelineWidget::goTo);
@@ -38,6 +39,7 @@ private:
     TimelineItem block_; // where its kernels are
     std::vector<traces::KernelGroup> groups_;
     std::vector<QStringList> rows_; // as they are shown
+    QLabel* time_;
     QLabel* title_;
     TextTable* table_;
 };

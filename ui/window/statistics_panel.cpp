@@ -2,6 +2,7 @@
 #include "ui/window/statistics_panel.h"
 
 #include "ui/bridge/text.h"
+#include "ui/explore/text_table.h"
 #include "ui/lab/form.h"
 #include "ui/plots/duration_histogram.h"
 #include "ui/timeline/item_identity.h"
@@ -13,6 +14,7 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QListWidget>
+#include <QScrollBar>
 #include <QSignalBlocker>
 #include <QSortFilterProxyModel>
 #include <QSplitter>
@@ -63,7 +65,8 @@ TimelineItem itemOf(const TimelineScene& scene, const std::shared_ptr<const Trac
 
 StatisticsPanel::StatisticsPanel(Workbench& workbench, QWidget* parent)
     : QWidget(parent), workbench_(workbench), theme_(Theme::of(ThemeKind::Light)), source_(new QComboBox), scope_(new QLabel), model_(new StatisticsModel(this)),
-      ordered_(new QSortFilterProxyModel(this)), table_(new QTableView), histogram_(new DurationHistogram), lower_(new QWidget), farOutTitle_(new QLabel), farOut_(new QListWidget)
+      ordered_(new QSortFilterProxyModel(this)), table_(new QTableView), histogram_(new DurationHistogram), lower_(new QWidget), farOutTitle_(new QLabel), farOut_(new QListWidget),
+      devices_(new QWidget), deviceTable_(new TextTable(tr("Time on the devices"), {}))
 {
     setObjectName("statistics");
     setAccessibleName(tr("Statistics"));
@@ -104,6 +107,8 @@ StatisticsPanel::StatisticsPanel(Workbench& workbench, QWidget* parent)
     QFont small = table_->font(); // all columns beside each other in a narrow window
     small.setPointSizeF(small.pointSizeF() - 1);
     table_->setFont(small);
+    deviceTable_->setFont(small);
+    deviceTable_->horizontalHeader()->setFont(small);
     table_->horizontalHeader()->setFont(small);
     table_->setIconSize({8, 8});
     describe(*table_, tr("Durations by stage and kind"), tr("How long the actions of each stage and kind took; the chosen row's histogram stands below."));
@@ -120,6 +125,22 @@ StatisticsPanel::StatisticsPanel(Workbench& workbench, QWidget* parent)
     lowerLayout->setSpacing(4);
     lowerLayout->addWidget(farOutTitle_);
     lowerLayout->addWidget(farOut_, 1);
+    auto* devicesTitle = new QLabel(tr("On the devices, of the time of each rank's blocks"));
+    devicesTitle->setProperty("tone", "hint");
+    devicesTitle->setWordWrap(true);
+    deviceTable_->setObjectName("deviceTable");
+    describe(*deviceTable_, tr("Time on the devices"), tr("Where the time of each rank's blocks went on its device, by the kernels that were recorded."));
+    auto* devicesHeader = new NarrowHeader(Qt::Horizontal);
+    devicesHeader->setMinimumSectionSize(24);
+    deviceTable_->setHorizontalHeader(devicesHeader);
+    deviceTable_->setShowGrid(false);
+    deviceTable_->setSelectionMode(QAbstractItemView::NoSelection);
+    deviceTable_->verticalHeader()->setDefaultSectionSize(deviceTable_->fontMetrics().height() + 4);
+    auto* devicesLayout = new QVBoxLayout(devices_);
+    devicesLayout->setContentsMargins(0, 0, 0, 0);
+    devicesLayout->setSpacing(4);
+    devicesLayout->addWidget(devicesTitle);
+    devicesLayout->addWidget(deviceTable_);
     auto* parts = new QSplitter(Qt::Vertical);
     parts->addWidget(table_);
     parts->addWidget(histogram_);
@@ -138,6 +159,7 @@ StatisticsPanel::StatisticsPanel(Workbench& workbench, QWidget* parent)
     layout->addLayout(top);
     layout->addWidget(scope_);
     layout->addWidget(parts, 1);
+    layout->addWidget(devices_);
 
     later_.setSingleShot(true);
     connect(&later_, &QTimer::timeout, this, &StatisticsPanel::refresh);
@@ -251,6 +273,7 @@ StatisticsPanel::Told StatisticsPanel::tell(const Trace& trace, const std::stop_
     Told told;
     told.steps = trace.steps().size();
     told.durations = traces::durationsOf(trace, kIntervals, stop);
+    told.deviceTimes = traces::deviceTimes(trace, stop);
     struct Candidate {
         traces::SliceRef slice;
         std::size_t row;
@@ -305,8 +328,40 @@ void StatisticsPanel::take(Told told)
     showRow();
 
     showFarOut();
+    showDevices();
     emit settled();
     if (outdated_) refresh();
+}
+
+void StatisticsPanel::showDevices()
+{
+    devices_->setVisible(!told_.deviceTimes.empty());
+    if (told_.deviceTimes.empty()) return;
+    using traces::StreamGapCause;
+    const auto share = [](traces::TimeNs part, traces::TimeNs whole) {
+        return whole > 0 ? QString::number(100.0 * static_cast<double>(part) / static_cast<double>(whole), 'f', 1) : QString();
+    };
+    std::vector<QStringList> rows{{tr("Rank"), tr("Kernels"), tr("Copies"), tr("Host"), tr("Launch"), tr("Event"), tr("Device"), tr("?"), tr("Hidden")}};
+    for (const auto& [rank, time] : told_.deviceTimes) {
+        QStringList row{QString::number(rank.value), share(time.kernels, time.span), share(time.copies, time.span)};
+        for (const StreamGapCause cause : traces::kStreamGapCauses) row << share(time.gap(cause), time.span);
+        rows.push_back(row << share(time.notKnown, time.span) << share(time.hidden, time.copying));
+    }
+    deviceTable_->setTexts(rows);
+    const QStringList tips{tr("Whose blocks"),
+                           tr("% of the time with a kernel of the rank at work"),
+                           tr("% with a copy, and no kernel that hides it"),
+                           tr("% in gaps in which the host had not launched the next kernel"),
+                           tr("% in gaps in which the launch was on its way"),
+                           tr("% in gaps in which the stream waited for an event"),
+                           tr("% in gaps in which all was there and the device did not begin"),
+                           tr("% of which no cause is recorded"),
+                           tr("% of the time of all copies of the rank in which a kernel of the same GPU was at work")};
+    for (int column = 0; column < deviceTable_->columnCount(); ++column) deviceTable_->horizontalHeaderItem(column)->setToolTip(tips[column]);
+    constexpr int kMostDeviceRows = 8; // seen at a time
+    const int lines = std::min(deviceTable_->rowCount(), kMostDeviceRows);
+    deviceTable_->setFixedHeight(deviceTable_->horizontalHeader()->sizeHint().height() + lines * deviceTable_->verticalHeader()->defaultSectionSize() +
+                                 deviceTable_->horizontalScrollBar()->sizeHint().height());
 }
 
 void StatisticsPanel::showFarOut()

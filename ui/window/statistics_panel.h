@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // How long the actions of a trace took: a table by stage and kind, a histogram of the chosen row, and what took far longer than its like,
-// each of which leads to its block on the timeline. The same figures as `stagecraft-cli analyze` prints, over all steps that count.
+// each of which leads to its block on the timeline; below, of a trace with kernels, where the blocks' time went on the devices. The same figures as `stagecraft-cli analyze` prints, over all steps that count.
 //
 //   +------------------------+
 //   | Trace  [measured    ]  |
@@ -13,10 +13,14 @@
 //   | Far out: 2             |
 //   | 0F3, step 2: 80 ms ... |
 //   +------------------------+
+//   | On the devices         |
+//   | 0  91.2 %  0.3 % ...   |
+//   +------------------------+
 //
 // Worked out beside the window, and only while the panel is seen; of a run that goes on now and then from a copy.
 #pragma once
 
+#include "traces/analysis/device_time.h"
 #include "traces/analysis/durations.h"
 #include "ui/bridge/background_job.h"
 #include "ui/theme/theme.h"
@@ -42,6 +46,7 @@ namespace stagecraft::ui {
 
 class DurationHistogram;
 class StatisticsModel;
+class TextTable;
 class Workbench;
 
 class StatisticsPanel : public QWidget {
@@ -84,6 +89,7 @@ private:
         traces::Durations durations;
         std::vector<FarOut> farOut; // the farthest first
         std::size_t farOutCount = 0;
+        std::vector<traces::RankDeviceTime> deviceTimes; // none: no kernels are recorded
     };
     static Told tell(const traces::Trace& trace, const std::stop_token& stop);
 
@@ -94,6 +100,7 @@ private:
     void take(Told told);
     void showRow();
     void showFarOut();
+    void showDevices();
     void goTo(int listed);
     [[nodiscard]] QString scopeText() const;
 
@@ -115,6 +122,8 @@ private:
     QWidget* lower_; // of the parts below each other
     QLabel* farOutTitle_;
     QListWidget* farOut_;
+    QWidget* devices_;
+    TextTable* deviceTable_;
     BackgroundJob<Told> job_; // last: it ends before what it uses
 };
 

@@ -39,7 +39,16 @@ std::string_view DeviceLanes::peerCopyName(const PeerCopyActivity& copy)
 void DeviceLanes::add(const JoinedActivity& joined)
 {
     const Attribution whose = ranks_.of(joined);
-    std::visit([&](const auto& activity) { addTo(whose, activity); }, joined.activity);
+    std::visit(
+        [&](const auto& activity) {
+            addTo(whose, activity);
+            if constexpr (requires { activity.place; activity.span; }) {
+                Stream& stream = streamOf(activity.place.context, activity.place.stream);
+                stream.place = activity.place;
+                stream.pending.push_back({{activity.span, joined.call}, whose.rank, whose.work ? whose.work->step : traces::Step{}});
+            }
+        },
+        joined.activity);
 }
 
 void DeviceLanes::addTo(const Attribution& whose, const KernelActivity& kernel) { addToStream(whose, kernel, nameOf(kernel.name, "kernel")); }
@@ -52,7 +61,10 @@ void DeviceLanes::addTo(const Attribution& whose, const MemsetActivity& memset) 
 
 void DeviceLanes::addTo(const Attribution& whose, const SyncActivity& wait)
 {
-    if (wait.sync == SyncKind::StreamWait) return; // the host goes on at once
+    if (wait.sync == SyncKind::StreamWait) { // the host goes on at once
+        streamOf(wait.context, wait.stream).gaps.wait(wait.span.begin);
+        return;
+    }
     put({.rank = whose.rank, .row = Row::Waits, .place = {}}, whose, wait.span, syncKindText(wait.sync));
 }
 
@@ -77,8 +89,25 @@ void DeviceLanes::addToStream(const Attribution& whose, const Activity& activity
 
 void DeviceLanes::put(const RowKey& key, const Attribution& whose, Interval span, std::string_view text)
 {
+    put(key, whose.work ? whose.work->step : traces::Step{}, span, text);
+}
+
+void DeviceLanes::put(const RowKey& key, traces::Step step, Interval span, std::string_view text)
+{
     if (last_ == nullptr || last_->first != key) last_ = &*rows_.try_emplace(key).first;
-    last_->second.pending.push_back({.span = span, .step = whose.work ? whose.work->step : traces::Step{}, .text = text});
+    last_->second.pending.push_back({.span = span, .step = step, .text = text});
+}
+
+// A gap is of the rank whose work ends it.
+void DeviceLanes::putGaps(Stream& stream)
+{
+    std::stable_sort(stream.pending.begin(), stream.pending.end(),
+                     [](const PendingWork& a, const PendingWork& b) { return a.work.span.begin < b.work.span.begin; });
+    for (const PendingWork& each : stream.pending)
+        if (const std::optional<StreamGap> gap = stream.gaps.before(each.work))
+            for (const GapPart& part : partsOf(*gap))
+                put({.rank = each.rank, .row = Row::Gaps, .place = stream.place}, each.step, part.span, traces::streamGapText(part.cause));
+    stream.pending.clear();
 }
 
 std::string DeviceLanes::rowName(const RowKey& key)
@@ -86,6 +115,7 @@ std::string DeviceLanes::rowName(const RowKey& key)
     switch (key.row) {
     case Row::Stream: return fmt::format("GPU {} stream {}", key.place.device, key.place.stream);
     case Row::Unattributed: return fmt::format("GPU {} stream {}, of no action", key.place.device, key.place.stream);
+    case Row::Gaps: return traces::gapsLaneName(fmt::format("GPU {} stream {}", key.place.device, key.place.stream));
     case Row::Waits: return "host waits";
     case Row::Calls: return fmt::format("CUDA calls of thread {}", key.thread);
     case Row::Overhead: return "overhead of recording";
@@ -119,6 +149,7 @@ TextId DeviceLanes::textOf(std::string_view text, std::vector<Record>& out)
 
 void DeviceLanes::flush(std::vector<Record>& out)
 {
+    for (auto& [key, stream] : streams_) putGaps(stream);
     for (auto& [key, row] : rows_) {
         std::stable_sort(row.pending.begin(), row.pending.end(),
                          [](const PendingSlice& a, const PendingSlice& b) { return a.span.begin < b.span.begin; });

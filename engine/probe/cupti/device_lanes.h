@@ -3,7 +3,8 @@
 // From what a device did to the sub-lanes of its ranks: a lane of kind Stream per stream, with a slice per kernel, copy and
 // memset, named as such and with its step. A slice of a trace that names a kernel cannot name its action as well: for that
 // see ActionSpans. What nobody marked lies on a lane of its own, and is counted; the host's waits and, where they are asked
-// for, its calls have lanes too. What comes too late for its lane, because its buffer was held up, lies on a further one.
+// for, its calls have lanes too. Beside each stream lies a lane of its gaps, with why it stood still (stream_gaps.h), where the
+// launches are recorded. What comes too late for its lane, because its buffer was held up, lies on a further one.
 // One thread.
 //
 //   DeviceLanes lanes(ranks, numbers);             // numbers: of the stream of records that it writes into
@@ -13,6 +14,7 @@
 #pragma once
 
 #include "engine/probe/cupti/device_place_ranks.h"
+#include "engine/probe/cupti/stream_gaps.h"
 #include "traces/store/record.h"
 
 #include <deque>
@@ -66,11 +68,11 @@ public:
     [[nodiscard]] std::int64_t late() const { return late_; }                 // slices on further lanes
 
 private:
-    enum class Row : std::uint8_t { Stream, Unattributed, Waits, Calls, Overhead };
+    enum class Row : std::uint8_t { Stream, Unattributed, Gaps, Waits, Calls, Overhead };
     struct RowKey {
         traces::Rank rank{};
         Row row = Row::Stream;
-        DevicePlace place;        // of Stream and Unattributed
+        DevicePlace place;        // of Stream, Unattributed and Gaps
         std::uint32_t thread = 0; // of Calls
         auto operator<=>(const RowKey&) const = default;
     };
@@ -78,6 +80,16 @@ private:
         traces::Interval span;
         traces::Step step{};
         std::string_view text; // of names_, or a literal
+    };
+    struct PendingWork {
+        StreamWork work;
+        traces::Rank rank{};
+        traces::Step step{};
+    };
+    struct Stream {
+        DevicePlace place;
+        StreamGaps gaps;
+        std::vector<PendingWork> pending;
     };
     struct LaneEnd {
         traces::LaneId id{};
@@ -100,6 +112,9 @@ private:
     template <class Activity>
     void addToStream(const Attribution& whose, const Activity& activity, std::string_view text);
     void put(const RowKey& key, const Attribution& whose, traces::Interval span, std::string_view text);
+    void put(const RowKey& key, traces::Step step, traces::Interval span, std::string_view text);
+    Stream& streamOf(std::uint32_t context, std::uint32_t stream) { return streams_[{context, stream}]; } // no two devices' contexts have one number
+    void putGaps(Stream& stream);
     [[nodiscard]] std::string_view nameOf(NameId name, std::string_view otherwise) const;
     std::string_view peerCopyName(const PeerCopyActivity& copy);
     LaneEnd& laneFor(const RowKey& key, RowLanes& row, traces::TimeNs begin, std::vector<traces::Record>& out);
@@ -112,6 +127,7 @@ private:
     std::deque<std::string> names_; // by NameId, from 1; stay where they are
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> peerCopies_; // their names, by the two devices
     std::map<RowKey, RowLanes> rows_;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, Stream> streams_; // by context and number
     std::map<traces::Rank, std::int32_t> depths_; // lanes of each rank so far
     std::unordered_map<const char*, traces::TextId> texts_; // by address: each name stays at its own
     std::pair<const RowKey, RowLanes>* last_ = nullptr;     // most activities lie on the lane of the one before

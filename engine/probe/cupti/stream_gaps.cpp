@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/probe/cupti/stream_gaps.h"
 
+#include "traces/analysis/interval_set.h"
+
 #include <algorithm>
 #include <type_traits>
 
@@ -11,56 +13,60 @@ using traces::TimeNs;
 
 namespace {
 
-bool earlier(const Interval& a, const Interval& b) { return a.begin < b.begin; }
-
-// In order and apart from each other; what takes no time is left out.
-std::vector<Interval> merged(std::vector<Interval> intervals)
-{
-    std::sort(intervals.begin(), intervals.end(), earlier);
-    std::vector<Interval> out;
-    for (const Interval& each : intervals) {
-        if (each.end <= each.begin) continue;
-        if (!out.empty() && each.begin <= out.back().end) out.back().end = std::max(out.back().end, each.end);
-        else out.push_back(each);
-    }
-    return out;
-}
-
-TimeNs lengthOf(const std::vector<Interval>& apart)
-{
-    TimeNs sum = 0;
-    for (const Interval& each : apart) sum += each.length();
-    return sum;
-}
-
 template <class Activity>
 constexpr bool kIsCopy = std::is_same_v<Activity, CopyActivity> || std::is_same_v<Activity, PeerCopyActivity>;
 
 } // namespace
 
+std::optional<StreamGap> StreamGaps::before(const StreamWork& work)
+{
+    std::optional<StreamGap> out;
+    if (end_ && work.span.begin > *end_) {
+        StreamGap gap{.gap = {*end_, work.span.begin}};
+        if (work.call) {
+            const TimeNs called = std::clamp(work.call->begin, gap.gap.begin, gap.gap.end);
+            gap.byHost = called - gap.gap.begin;
+            const auto told = [&](TimeNs each) { return (!lastCall_ || each > *lastCall_) && each <= work.call->begin; };
+            const bool waited = std::any_of(waits_.begin(), waits_.end(), told);
+            const bool hostWasLate = work.call->begin > gap.gap.begin;
+            (waited ? gap.byWait : hostWasLate ? gap.byLaunch : gap.byDevice) = gap.gap.end - called;
+        } else {
+            gap.notKnown = gap.gap.length();
+        }
+        out = gap;
+    }
+    end_ = std::max(end_.value_or(work.span.end), work.span.end);
+    if (work.call) {
+        lastCall_ = work.call->begin;
+        std::erase_if(waits_, [&](TimeNs each) { return each <= *lastCall_; });
+    }
+    return out;
+}
+
+std::vector<GapPart> partsOf(const StreamGap& gap)
+{
+    std::vector<GapPart> out;
+    TimeNs at = gap.gap.begin;
+    const auto add = [&](TimeNs length, traces::StreamGapCause cause) {
+        if (length <= 0) return;
+        out.push_back({{at, at + length}, cause});
+        at += length;
+    };
+    add(gap.byHost, traces::StreamGapCause::Host);
+    add(gap.byWait, traces::StreamGapCause::Event);
+    add(gap.byLaunch, traces::StreamGapCause::Launch);
+    add(gap.byDevice, traces::StreamGapCause::Device);
+    return out;
+}
+
 std::vector<StreamGap> gapsOf(std::vector<StreamWork> works, std::vector<TimeNs> waits)
 {
-    std::sort(works.begin(), works.end(), [](const StreamWork& a, const StreamWork& b) { return earlier(a.span, b.span); });
-    std::sort(waits.begin(), waits.end());
+    std::sort(works.begin(), works.end(), [](const StreamWork& a, const StreamWork& b) { return a.span.begin < b.span.begin; });
+    StreamGaps gaps;
+    for (const TimeNs told : waits) gaps.wait(told);
     std::vector<StreamGap> out;
-    TimeNs end = 0; // of all works so far
-    std::optional<TimeNs> lastCall;
-    for (std::size_t i = 0; i < works.size(); ++i) {
-        const StreamWork& work = works[i];
-        if (i > 0 && work.span.begin > end) {
-            StreamGap gap{.gap = {end, work.span.begin}};
-            const TimeNs called = work.call ? std::clamp(work.call->begin, gap.gap.begin, gap.gap.end) : gap.gap.begin;
-            gap.byHost = called - gap.gap.begin;
-            const TimeNs rest = gap.gap.end - called;
-            const auto wait = lastCall ? std::upper_bound(waits.begin(), waits.end(), *lastCall) : waits.begin();
-            const bool waited = work.call && wait != waits.end() && *wait <= work.call->begin;
-            const bool hostWasLate = work.call && work.call->begin > gap.gap.begin;
-            (waited ? gap.byWait : hostWasLate ? gap.byLaunch : gap.byDevice) += rest;
-            out.push_back(gap);
-        }
-        end = i == 0 ? work.span.end : std::max(end, work.span.end);
-        if (work.call) lastCall = work.call->begin;
-    }
+    for (const StreamWork& work : works)
+        if (const std::optional<StreamGap> gap = gaps.before(work)) out.push_back(*gap);
     return out;
 }
 
@@ -93,14 +99,9 @@ std::vector<TimeNs> waitsOf(std::span<const JoinedActivity> joined, const Device
 
 CopyOverlap overlapOf(std::vector<Interval> kernels, std::vector<Interval> copies)
 {
-    const std::vector<Interval> computing = merged(std::move(kernels));
-    const std::vector<Interval> copying = merged(std::move(copies));
-    CopyOverlap out{.compute = lengthOf(computing), .copy = lengthOf(copying), .hidden = 0};
-    for (auto a = computing.begin(), b = copying.begin(); a != computing.end() && b != copying.end();) {
-        out.hidden += std::max<TimeNs>(std::min(a->end, b->end) - std::max(a->begin, b->begin), 0);
-        a->end < b->end ? ++a : ++b;
-    }
-    return out;
+    const traces::IntervalSet computing = traces::unionOf(std::move(kernels));
+    const traces::IntervalSet copying = traces::unionOf(std::move(copies));
+    return {.compute = traces::lengthOf(computing), .copy = traces::lengthOf(copying), .hidden = traces::lengthOf(traces::intersectionOf(computing, copying))};
 }
 
 CopyOverlap overlapOn(std::span<const JoinedActivity> joined, std::uint32_t device)

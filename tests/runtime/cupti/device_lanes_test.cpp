@@ -95,6 +95,42 @@ TEST(DeviceLanes, AreTheStreamsOfARank)
     for (const traces::Lane& lane : test.trace.lanes()) EXPECT_TRUE(traces::holdsKernels(lane.info())) << "analyses find them";
 }
 
+// Calls as CUPTI has them: the second kernel was asked for late, the third in time, the fourth after the stream was told to wait.
+TEST(DeviceLanes, TellWhyAStreamStoodStill)
+{
+    Lanes test;
+    const auto called = [](JoinedActivity each, traces::TimeNs at) {
+        each.call = Interval{at, at + 5};
+        return each;
+    };
+    test.lanes.add(called(kernel(markOf(0, 4), {100, 200}), 90));
+    test.lanes.add(called(kernel(markOf(0, 4), {260, 300}), 250));
+    test.flush();
+    test.lanes.add(called(kernel(markOf(0, 5), {310, 400}), 255)); // of a later batch
+    test.lanes.add({SyncActivity{.span = {320, 321}, .context = 1, .stream = 7, .sync = SyncKind::StreamWait}, kNoWork, std::nullopt});
+    test.lanes.add(called(kernel(markOf(0, 5), {450, 500}), 330));
+    test.lanes.add(kernel(markOf(0, 5), {600, 700})); // whose launch is not recorded
+    test.flush();
+    EXPECT_THAT(test.rows(), ElementsAre("0.0 GPU 0 stream 7: gemm[100,200)@4 gemm[260,300)@4 gemm[310,400)@5 gemm[450,500)@5 gemm[600,700)@5",
+                                         "0.1 GPU 0 stream 7, gaps: host had not launched[200,250)@4 launch on its way[250,260)@4 "
+                                         "device, though work was there[300,310)@5 waits for an event[400,450)@5"));
+    EXPECT_FALSE(traces::holdsKernels(test.trace.lanes()[1].info()));
+    EXPECT_TRUE(traces::holdsGaps(test.trace.lanes()[1].info()));
+}
+
+// What nobody marked fills a gap all the same.
+TEST(DeviceLanes, SeeNoGapWhereAStreamDoesWhatNobodyMarked)
+{
+    Lanes test;
+    test.lanes.add(kernel(markOf(0), {100, 200}));
+    test.lanes.add(kernel(kNoWork, {200, 300}));
+    JoinedActivity last = kernel(markOf(0), {300, 400});
+    last.call = Interval{250, 255};
+    test.lanes.add(last);
+    test.flush();
+    for (const traces::Lane& lane : test.trace.lanes()) EXPECT_FALSE(traces::holdsGaps(lane.info())) << lane.info().name;
+}
+
 TEST(DeviceLanes, OfRanksThatShareAStreamAreApart)
 {
     Lanes test;

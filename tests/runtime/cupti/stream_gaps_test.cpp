@@ -38,9 +38,21 @@ TEST(StreamGaps, AreAWaitWhereTheStreamWasToldTo)
     EXPECT_THAT(gapsOf({work({100, 200}, 10), work({900, 950}, 20)}, {5, 25}), ElementsAre(StreamGap{.gap = {200, 900}, .byDevice = 700}));
 }
 
-TEST(StreamGaps, AreTheDevicesWhereTheCallIsNotKnown)
+TEST(StreamGaps, HaveNoCauseWhereTheCallIsNotKnown)
 {
-    EXPECT_THAT(gapsOf({{.span = {100, 200}, .call = {}}, {.span = {250, 300}, .call = {}}}), ElementsAre(StreamGap{.gap = {200, 250}, .byDevice = 50}));
+    const std::vector<StreamGap> gaps = gapsOf({{.span = {100, 200}, .call = {}}, {.span = {250, 300}, .call = {}}});
+    EXPECT_THAT(gaps, ElementsAre(StreamGap{.gap = {200, 250}, .notKnown = 50}));
+    EXPECT_THAT(partsOf(gaps.front()), IsEmpty());
+}
+
+TEST(StreamGaps, HavePartsInTheOrderOfTime)
+{
+    using traces::StreamGapCause;
+    const auto parts = [](TimeNs called, std::vector<TimeNs> waits = {}) { return partsOf(gapsOf({work({100, 200}, 10), work({260, 300}, called)}, std::move(waits)).front()); };
+    EXPECT_THAT(parts(250), ElementsAre(GapPart{{200, 250}, StreamGapCause::Host}, GapPart{{250, 260}, StreamGapCause::Launch}));
+    EXPECT_THAT(parts(230, {220}), ElementsAre(GapPart{{200, 230}, StreamGapCause::Host}, GapPart{{230, 260}, StreamGapCause::Event}));
+    EXPECT_THAT(parts(150), ElementsAre(GapPart{{200, 260}, StreamGapCause::Device}));
+    EXPECT_THAT(parts(260), ElementsAre(GapPart{{200, 260}, StreamGapCause::Host})) << "no time was left for the launch";
 }
 
 TEST(StreamGaps, AreNoneWithinWorkThatOverlaps)
@@ -66,8 +78,14 @@ TEST(StreamGaps, HavePartsThatAddUp)
         TimeNs idle = 0;
         TimeNs busyUntil = 0;
         for (const StreamGap& gap : gapsOf(works, waits)) {
-            EXPECT_EQ(gap.byHost + gap.byWait + gap.byLaunch + gap.byDevice, gap.gap.length());
-            EXPECT_GE(std::min({gap.byHost, gap.byWait, gap.byLaunch, gap.byDevice}), 0);
+            EXPECT_EQ(gap.byHost + gap.byWait + gap.byLaunch + gap.byDevice + gap.notKnown, gap.gap.length());
+            EXPECT_GE(std::min({gap.byHost, gap.byWait, gap.byLaunch, gap.byDevice, gap.notKnown}), 0);
+            TimeNs parts = 0;
+            for (const GapPart& part : partsOf(gap)) {
+                EXPECT_EQ(part.span.begin, gap.gap.begin + parts);
+                parts += part.span.length();
+            }
+            EXPECT_EQ(parts, gap.gap.length() - gap.notKnown);
             EXPECT_GE(gap.gap.begin, busyUntil); // equal: only work that took no time lies between two gaps
             busyUntil = gap.gap.end;
             idle += gap.gap.length();

@@ -48,6 +48,22 @@ TEST_F(Layout, PutsARanksTransfersUnderItsWork)
     EXPECT_EQ(LaneLayout(scene_, {.headerHeight = 0}).rows().size(), 3U);
 }
 
+// They lie between its kernels.
+TEST_F(Layout, PutsTheGapsOfAStreamOnItsRow)
+{
+    const std::shared_ptr<traces::Trace> trace = twoRanks();
+    const auto add = [&](const char* name, int depth) { return trace->addLane({.rank = Rank{0}, .kind = traces::LaneKind::Stream, .depth = depth, .name = name}); };
+    const LaneId gaps = add("GPU 0 stream 7, gaps", 0);
+    const LaneId stream = add("GPU 0 stream 7", 1);
+    const LaneId other = add("GPU 0 stream 17", 2);
+    scene_.setSources({{trace}});
+    const LaneLayout layout(scene_, {});
+    ASSERT_EQ(layout.rows().size(), 4U + 2);
+    EXPECT_EQ(layout.rowOf(0, gaps), layout.rowOf(0, stream));
+    EXPECT_EQ(layout.rowOf(0, stream)->gaps, gaps);
+    EXPECT_EQ(layout.rowOf(0, other)->gaps, std::nullopt);
+}
+
 TEST_F(Layout, FoldsThinLanesAway)
 {
     showOne();

@@ -127,6 +127,29 @@ TEST_P(Painting, HatchesBubbles)
     for (double ms = 9.2; ms < 9.7; ms += 0.01) EXPECT_NE(at(ms, 0, LaneId{0}), theme_.hatch);
 }
 
+TEST_P(Painting, HatchesWhatIsKnownOfAStreamsGaps)
+{
+    const auto trace = twoRanks();
+    const LaneId stream = trace->addLane({.rank = traces::Rank{0}, .kind = traces::LaneKind::Stream, .depth = 0, .name = "GPU 0 stream 7"});
+    const LaneId gaps = trace->addLane({.rank = traces::Rank{0}, .kind = traces::LaneKind::Stream, .depth = 1, .name = "GPU 0 stream 7, gaps"});
+    const auto add = [&](LaneId lane, const char* name, traces::TimeNs from, traces::TimeNs to) {
+        trace->append(lane, {.begin = from, .end = to, .action = {}, .step = traces::Step{0}, .text = trace->intern(name)});
+    };
+    add(stream, "gemm", 0, kMs);
+    add(stream, "relu", 2 * kMs, 3 * kMs);
+    add(gaps, "launch on its way", kMs, 2 * kMs);
+    scene_.setSources({{trace}});
+    paint();
+    EXPECT_EQ(at(0.9, 0, stream), block(PaintClass::Other));
+    const auto stroked = [&](double from, double to) {
+        bool stroke = false;
+        for (double ms = from; ms < to; ms += 0.01) stroke |= at(ms, 0, stream, 0.05) == theme_.hatch;
+        return stroke;
+    };
+    EXPECT_TRUE(stroked(1.05, 1.3));
+    EXPECT_FALSE(stroked(3.2, 3.9)) << "nothing is known";
+}
+
 TEST_P(Painting, LeavesAGapBetweenTouchingBlocks)
 {
     scene_.setSources({{twoRanks()}});

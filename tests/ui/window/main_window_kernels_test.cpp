@@ -4,8 +4,11 @@
 #include "tests/ui/support/traces.h"
 #include "tests/ui/window/main_window_fixture.h"
 
+#include "traces/analysis/stream_lanes.h"
 #include "ui/timeline/timeline_widget.h"
 
+#include <QAction>
+#include <QRegularExpression>
 #include <QTableWidget>
 
 namespace stagecraft::ui {
@@ -29,6 +32,12 @@ protected:
         kernel("void gemm<128, 64>", kMs / 10, 4 * kMs / 10);
         longest = kernel("void gemm<128, 64>", 4 * kMs / 10, 9 * kMs / 10);
         kernel("adam", 3 * kMs, 3 * kMs + 1000); // between two blocks
+        gaps = trace->addLane({.rank = traces::Rank{0}, .kind = traces::LaneKind::Stream, .depth = 1, .name = "GPU 0 stream 7, gaps"});
+        const auto gap = [&](traces::StreamGapCause cause, traces::TimeNs from, traces::TimeNs to) {
+            trace->append(gaps, {.begin = from, .end = to, .action = {}, .step = traces::Step{0}, .text = trace->intern(traces::streamGapText(cause))});
+        };
+        gap(traces::StreamGapCause::Host, 9 * kMs / 10, 96 * kMs / 100);
+        gap(traces::StreamGapCause::Launch, 96 * kMs / 100, kMs);
         EXPECT_TRUE(window->workbench().showTrace(*trace, "gpu.strace").ok());
         window->resize(1920, 1080);
     }
@@ -46,6 +55,7 @@ protected:
 
     const SliceRef forward{LaneId{0}, 0}; // 0F0
     LaneId stream{};
+    LaneId gaps{};
     SliceRef longest{};
 };
 
@@ -60,6 +70,29 @@ TEST_F(MainWindowKernelsTest, AreListedByNameBelowTheSelection)
     EXPECT_EQ(the<QLabel>("kernelTitle").text(), "Kernels of 0F0: 3, 900 µs together");
     select({LaneId{0}, 1}); // 0F1 has none
     EXPECT_FALSE(table().isVisible());
+}
+
+// 900 µs of kernels in a block of 1 ms; what comes before the next kernel is known from the lane of gaps.
+TEST_F(MainWindowKernelsTest, AreToldWithHowTheBlocksTimeSplits)
+{
+    select(forward);
+    const auto text = [&] { return the<QLabel>("deviceTime").text().remove(QRegularExpression("<[^>]*>")).toStdString(); };
+    EXPECT_EQ(text(), "On the deviceKernels900 µs90.0 %Gaps: host had not launched60 µs6.0 %Gaps: launch on its way40 µs4.0 %");
+    select({gaps, 0});
+    EXPECT_EQ(the<QLabel>("selectionTitle").text(), "Gap: host had not launched");
+    EXPECT_TRUE(the<QLabel>("selectionLines").text().contains("GPU 0 stream 7"));
+    EXPECT_EQ(the<QLabel>("kernelTitle").text(), "Kernels of 0F0: 3, 900 µs together") << "it is in that block";
+}
+
+TEST_F(MainWindowKernelsTest, AreSummedUpByRankInTheStatistics)
+{
+    window->actions().statistics->trigger();
+    ASSERT_TRUE(QTest::qWaitFor([&] { return the<QTableWidget>("deviceTable").isVisible(); }));
+    QTableWidget& devices = the<QTableWidget>("deviceTable");
+    ASSERT_EQ(devices.rowCount(), 1) << "rank 1 has no kernels";
+    QStringList texts;
+    for (int column = 0; column < devices.columnCount(); ++column) texts << devices.item(0, column)->text();
+    EXPECT_EQ(texts.join(' ').toStdString(), "0 15.0 0.0 1.0 0.7 0.0 0.0 83.3 ") << "of the 6 ms of its blocks";
 }
 
 TEST_F(MainWindowKernelsTest, LeadToTheLongestOfAName)

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "traces/analysis/stream_lanes.h"
+
+#include "traces/base/text.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace stagecraft::traces {
+
+namespace {
+
+constexpr std::string_view kGaps = ", gaps";
+constexpr std::string_view kGpu = "GPU ";
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+} // namespace
+
+std::optional<StreamGapCause> streamGapCauseOf(std::string_view text)
+{
+    const auto cause = std::find_if(kStreamGapCauses.begin(), kStreamGapCauses.end(), [&](StreamGapCause each) { return streamGapText(each) == text; });
+    return cause != kStreamGapCauses.end() ? std::optional(*cause) : std::nullopt;
+}
+
+bool holdsStreamWork(const LaneInfo& lane) { return lane.kind == LaneKind::Stream && contains(lowered(lane.name), "stream") && !holdsGaps(lane); }
+
+bool holdsKernels(const LaneInfo& lane) { return holdsStreamWork(lane) && !contains(lowered(lane.name), "of no action"); }
+
+bool holdsGaps(const LaneInfo& lane) { return lane.kind == LaneKind::Stream && contains(lane.name, kGaps); }
+
+std::string gapsLaneName(std::string_view stream) { return std::string(stream).append(kGaps); }
+
+std::string_view streamName(const LaneInfo& lane) { return std::string_view(lane.name).substr(0, holdsGaps(lane) ? lane.name.find(kGaps) : std::string::npos); }
+
+std::optional<int> gpuOf(const LaneInfo& lane)
+{
+    const std::string_view name = lane.name;
+    int number = 0;
+    if (!name.starts_with(kGpu)) return std::nullopt;
+    const auto read = std::from_chars(name.data() + kGpu.size(), name.data() + name.size(), number);
+    return read.ec == std::errc{} ? std::optional(number) : std::nullopt;
+}
+
+bool isCopyName(std::string_view name)
+{
+    for (const std::string_view each : {"host to device", "device to host", "device to device", "host to host", "array copy", "copy"})
+        if (name == each) return true;
+    return name.starts_with("copy GPU ") || name.starts_with("Memcpy ");
+}
+
+} // namespace stagecraft::traces

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lanes of a device's streams, which a trace tells apart by their names:
+//
+//   GPU 0 stream 7                   kernels, copies and memsets of actions
+//   GPU 0 stream 7 (2)               the same: what came too late for the lane before
+//   GPU 0 stream 7, of no action     what nobody marked
+//   GPU 0 stream 7, gaps             why the stream stood still between them, a slice for each part of a gap, named by its cause
+//
+//   if (holdsGaps(lane.info())) use(streamGapCauseOf(trace.text(lane.text(i))));
+#pragma once
+
+#include "traces/store/lane.h"
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace stagecraft::traces {
+
+// Of a moment in which a stream does nothing: what its next work waited for.
+enum class StreamGapCause : std::uint8_t {
+    Host,   // the host had not asked for it
+    Launch, // it had, and the launch was on its way
+    Event,  // the stream was told to wait for an event
+    Device, // all was there, and the device did not begin
+};
+inline constexpr std::array kStreamGapCauses{StreamGapCause::Host, StreamGapCause::Launch, StreamGapCause::Event, StreamGapCause::Device};
+
+constexpr std::string_view streamGapText(StreamGapCause cause)
+{
+    switch (cause) {
+    case StreamGapCause::Host: return "host had not launched";
+    case StreamGapCause::Launch: return "launch on its way";
+    case StreamGapCause::Event: return "waits for an event";
+    case StreamGapCause::Device: return "device, though work was there";
+    }
+    return {};
+}
+[[nodiscard]] std::optional<StreamGapCause> streamGapCauseOf(std::string_view text);
+
+// A lane of kernels and copies: one of a stream, by its name, as the engine and PyTorch's profiler give it ("stream 7").
+[[nodiscard]] bool holdsKernels(const LaneInfo& lane);
+// The same, or of what no action is known of.
+[[nodiscard]] bool holdsStreamWork(const LaneInfo& lane);
+[[nodiscard]] bool holdsGaps(const LaneInfo& lane);
+[[nodiscard]] std::string gapsLaneName(std::string_view stream); // "GPU 0 stream 7" -> "GPU 0 stream 7, gaps"
+
+// Of a lane of gaps the name of its stream's; of another lane its own.
+[[nodiscard]] std::string_view streamName(const LaneInfo& lane);
+[[nodiscard]] std::optional<int> gpuOf(const LaneInfo& lane); // "GPU 0 stream 7" -> 0
+
+// By the names that the engine ("host to device", "copy GPU 0 to GPU 1") and PyTorch's profiler ("Memcpy HtoD ...") give. A memset is none.
+[[nodiscard]] bool isCopyName(std::string_view name);
+
+} // namespace stagecraft::traces
