@@ -505,7 +505,7 @@ void addRun(CLI::App& program, Work& work)
     text("--mode", options->mode, "threads|emulated|processes", "A thread per rank, virtual ranks on virtual clocks, or a process per rank, under mpirun or torchrun");
     text("--device", options->device, "cpu|cuda", "Where tensors live and actions compute");
     text("--gpus", options->gpus, "N,N,...", "Device cuda: of each rank the number of its GPU, or cpu; otherwise they are spread evenly");
-    text("--tracing", options->tracing, "host|events|kernels|api", "Device cuda: how much of what the GPUs do is recorded; each costs more than the one before");
+    text("--tracing", options->tracing, "host|events|kernels|api", "How much is recorded beneath the actions, each level more than the one before: of GPUs their kernels and calls; on the CPU, with kernels or api, LibTorch's operators");
     text("--tf32", options->tf32, "on|off", "Device cuda: whether products may round float32 to 10 bits of mantissa, which is faster");
     text("--steps", options->steps, "N", "Training steps");
     text("--check", options->check, "off|first|all", "On which steps gradients are compared with the sequential model's");

@@ -11,6 +11,7 @@
 // With replicas there are the virtual ranks of all of them, and the sums of their gradients lie beside the actions.
 #include "engine/runtime/executor_torch.h"
 
+#include "engine/probe/operators_torch.h"
 #include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/boundary.h"
 #include "engine/runtime/busy_watch.h"
@@ -60,6 +61,7 @@ public:
         for (std::size_t j = 0; j < replicas.size(); ++j)
             handoffs_.push_back(std::make_unique<LocalHandoff<Boundary>>(run_.schedule.stages(), mostUnits(run_.schedule), Patience{},
                                                                            static_cast<int>(run_.schedule.flows().size())));
+        if (run_.plan.run.tracing >= TraceLevel::Kernels) operators_.emplace(run_.clock);
         if (run_.sums == nullptr) return;
         onDevices_ = deviceCollectives(replicas);
         sums_.emplace(run_.costs.machine, static_cast<int>(ranks_.size()), onDevices_ ? *onDevices_ : onCpu_);
@@ -468,11 +470,14 @@ private:
         actionBegin_ = times.begin;
         at::Tensor output;
         TimeNs worked = 0;
+        TimeNs workBegin = realBegin;
         RankDevice::Fetched given; // until the device is through, as what is used for the last time
         std::vector<c10::Storage> used;
         try {
             const DeviceWatch::Wait wait(deviceOf(rank).isCpu() ? nullptr : run.watch, rank, step, work);
             worked = timed(deviceOf(rank), [&] {
+                workBegin = run_.clock.now();
+                const OperatorRecording::Scope recorded(operators_ && deviceOf(rank).isCpu() ? &*operators_ : nullptr);
                 if (work.kind == ActionKind::AllReduce) return sumGradients(rank, action, times.begin);
                 given = fetch(rank, work, std::move(input.payload), ledger);
                 if (!deviceOf(rank).isCpu()) {
@@ -496,6 +501,7 @@ private:
             busy_.add({.taken = worked, .computed = run_.cpuClock.now() - computedBefore});
         times.end = times.begin + taken + (work.kind == ActionKind::AllReduce ? exchangeTime(action) : 0);
         state.clock = times.end;
+        if (operators_) postOperators(rank, step, times.begin - workBegin);
         if (const auto peak = ledger.peak()) memory_.add(rank, times.begin + (peak->time - realBegin), peak->bytes);
         memory_.add(rank, times.end, ledger.held());
         if (const std::optional<BoxAddress> box = outputBox(work, run_.schedule.stages()))
@@ -505,6 +511,14 @@ private:
         (work.kind == ActionKind::AllReduce ? collectivesOf(rank) : ring).push(event);
         settleSums(rank, work, times.end);
         return true;
+    }
+
+    // At their places in virtual time.
+    void postOperators(Rank rank, Step step, TimeNs shift)
+    {
+        std::vector<OperatorSpan> spans = operators_->take();
+        for (OperatorSpan& each : spans) each = {.name = each.name, .begin = each.begin + shift, .end = each.end + shift};
+        run_.recorder.post(OperatorBatch{.rank = rank, .step = step, .spans = std::move(spans)});
     }
 
     [[nodiscard]] RankDevice& deviceOf(Rank rank) const { return runOf(rank).pipeline.device(inReplica(rank)); }
@@ -579,6 +593,7 @@ private:
     VirtualMemory memory_;
     std::vector<std::unique_ptr<VirtualCopies>> copies_; // by replica
     BusyWatch busy_;
+    std::optional<OperatorRecording> operators_; // where they are recorded
 };
 
 } // namespace

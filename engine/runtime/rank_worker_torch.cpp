@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/rank_worker_torch.h"
 
+#include "engine/probe/operators_torch.h"
 #include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/boundary.h"
 #include "engine/runtime/copy_lane_torch.h"
@@ -18,6 +19,7 @@
 #include <c10/core/AutogradState.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -50,6 +52,8 @@ public:
         const bool copies = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return engine::isCopy(a.kind()); });
         if (pairs || copies) run.pipeline.meetFaultOfThread(rank, InjectedFault::Kind::NoSecondThread);
         if (pairs) helper_.emplace(&settleThread);
+        if (device_.isCpu() && run.plan.run.tracing >= TraceLevel::Kernels)
+            for (std::optional<OperatorRecording>& each : operators_) each.emplace(run.clock);
         if (links.sums != nullptr) replica_.emplace(run, ReplicaLinks{*links.sums, links.onDevices}, rank);
         if (copies) copies_.emplace(run, rank, &settleThread);
     }
@@ -76,6 +80,7 @@ private:
         at::Tensor output{}; // to be handed over
         ActionTimes times{};
         DeviceTimes onDevice{};
+        int beside = 0; // 1: on the second thread
         std::exception_ptr error{};
     };
 
@@ -194,6 +199,7 @@ private:
         ledger_.watchPeak();
         const BytesByClass before = ledger_.held();
         const bool beside = tasks.size() == 2 && device_.isCpu(); // of a GPU the two share a stream
+        if (beside) tasks.front().beside = 1;
         if (beside) helper_->start([&] { perform(tasks.front(), step); }); // the forward of a pair
         else if (tasks.size() == 2) perform(tasks.front(), step);
         perform(tasks.back(), step);
@@ -208,6 +214,8 @@ private:
 
         TimeNs end = begin;
         for (const Task& task : tasks) end = std::max(end, task.times.end);
+        for (int each = 0; operators_[0] && each <= (beside ? 1 : 0); ++each)
+            run_.recorder.post(OperatorBatch{.rank = rank_, .step = step, .beside = each, .spans = operators_[static_cast<std::size_t>(each)]->take()});
         samples_.push_back({begin, before});
         if (const auto peak = ledger_.peak()) samples_.push_back(*peak);
         samples_.push_back({end, after});
@@ -406,6 +414,8 @@ private:
             if (device_.isCpu()) {
                 RankDevice::Fetched input = awaited(task, step);
                 task.times = timesFrom(task, input.ready ? input.ready->time() : task.input.available);
+                std::optional<OperatorRecording>& operators = operators_[static_cast<std::size_t>(task.beside)];
+                const OperatorRecording::Scope recorded(operators ? &*operators : nullptr);
                 task.output = run_.pipeline.execute(task.work, step, std::move(input.tensor));
                 run_.trouble.linger(task.work.stage, run_.clock.now() - task.times.begin);
             } else {
@@ -583,6 +593,7 @@ private:
     std::vector<MemorySample> samples_; // since the last that was recorded
     TimeNs recorded_ = 0;               // up to then
     std::map<std::pair<Step, Work>, TimeNs> reloaded_; // whose action has not come yet
+    std::array<std::optional<OperatorRecording>, 2> operators_; // of this thread, and of the helper's; none where they are not recorded
     std::optional<PairHelper> helper_;
     std::optional<CopyLane> copies_;
 };

@@ -2,6 +2,7 @@
 #include "engine/runtime/record_builder.h"
 
 #include "engine/schedule/offload.h"
+#include "traces/analysis/stream_lanes.h"
 
 #include <fmt/format.h>
 
@@ -43,6 +44,18 @@ void RecordBuilder::add(Rank rank, const RunEvent& event, std::vector<Record>& o
     case RunEventKind::Memory: addMemory(rank, event, out); break;
     case RunEventKind::Copy: addCopy(rank, event, out); break;
     case RunEventKind::Wait: addWait(rank, event, out); break;
+    }
+}
+
+void RecordBuilder::add(const OperatorBatch& batch, std::vector<Record>& out)
+{
+    std::optional<LaneId>& lane = ranks_[index(batch.rank)].operators[static_cast<std::size_t>(batch.beside)];
+    if (!lane && !batch.spans.empty())
+        lane = addLane({.rank = batch.rank, .kind = LaneKind::Stream, .depth = batch.beside, .name = operatorsLaneName(nameOf(index(batch.rank)), batch.beside)}, out);
+    for (const OperatorSpan& each : batch.spans) {
+        const auto [text, isNew] = operatorTexts_.try_emplace(each.name);
+        if (isNew) text->second = addText(each.name, out);
+        addSlice(*lane, {.begin = each.begin, .end = each.end, .action = {}, .step = batch.step, .text = text->second}, out);
     }
 }
 

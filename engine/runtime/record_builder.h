@@ -10,6 +10,7 @@
 #pragma once
 
 #include "engine/probe/cupti/device_lanes.h"
+#include "engine/probe/operator_span.h"
 #include "engine/runtime/boundary.h"
 #include "engine/runtime/run_event.h"
 #include "engine/schedule/schedule.h"
@@ -21,6 +22,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -37,6 +39,7 @@ public:
     void begin(std::vector<traces::Record>& out);
     // Events of one rank come in the order in which its thread made them.
     void add(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
+    void add(const OperatorBatch& batch, std::vector<traces::Record>& out); // the same
     // Of others who write into the same stream, on the same thread.
     traces::LaneId addLane(traces::LaneInfo info, std::vector<traces::Record>& out) override;
     traces::TextId addText(std::string text, std::vector<traces::Record>& out) override;
@@ -80,6 +83,7 @@ private:
         std::optional<traces::LaneId> beside;      // of what runs together with something else
         std::optional<traces::LaneId> collectives; // sums of gradients
         std::array<std::optional<traces::LaneId>, kCopyLanes> copies;
+        std::array<std::optional<traces::LaneId>, 2> operators; // of the rank's thread, and of the one beside
         std::vector<TransferLane> transfers; // by depth
         // Of slices that compute, and of those of collectives.
         std::deque<WaitingEdge> waiting;
@@ -113,6 +117,7 @@ private:
     std::vector<std::uint32_t> slices_; // per lane: how many so far
     std::map<traces::Step, Meeting> meetings_; // to which not all have come
     std::vector<std::string> texts_;    // so far; the first has number 1
+    std::unordered_map<const char*, traces::TextId> operatorTexts_;
     std::map<Producer, traces::SliceRef> produced_; // outputs that nobody took yet, and gradients and sums of the steps that go on
     struct Copy {
         traces::SliceRef slice{};

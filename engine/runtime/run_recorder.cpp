@@ -44,6 +44,12 @@ void RunRecorder::post(ActivityBatch batch)
     batches_.push_back(std::move(batch));
 }
 
+void RunRecorder::post(OperatorBatch batch)
+{
+    const std::lock_guard lock(mutex_);
+    operators_.push_back(std::move(batch));
+}
+
 void RunRecorder::finish()
 {
     if (!collector_.joinable()) return;
@@ -66,9 +72,11 @@ void RunRecorder::collectOnce(bool last)
     // The posted ones first: events pushed before they were posted are then in the rings for certain.
     std::vector<Record> posted;
     std::vector<ActivityBatch> batches;
+    std::vector<OperatorBatch> operators;
     {
         const std::lock_guard lock(mutex_);
         posted.swap(posted_);
+        operators.swap(operators_);
         if (device_) batches.swap(batches_);
     }
     std::vector<Record> out;
@@ -95,6 +103,7 @@ void RunRecorder::collectOnce(bool last)
         }
         out.push_back(std::move(posted[next]));
     }
+    for (const OperatorBatch& batch : operators) builder_.add(batch, out);
     for (const ActivityBatch& batch : batches) device_->add(batch, out);
     if (last && device_) device_->finish(out);
     for (const Record& record : out) {

@@ -48,6 +48,7 @@ public:
     // has said whose they are.
     void watchDevice(RankPlacement placement, const DeviceRecorderOptions& options);
     void post(ActivityBatch batch);
+    void post(OperatorBatch batch);
     EventRing<RunEvent>& ring(traces::Rank rank) { return *rings_[traces::index(rank)]; }
     // Of the collectives of a rank, which a thread beside it executes.
     EventRing<RunEvent>& collectiveRing(traces::Rank rank) { return *collectiveRings_[traces::index(rank)]; }
@@ -70,10 +71,11 @@ private:
     std::string journal_;           // collector's
     std::optional<traces::JournalWriter> writer_;
 
-    std::mutex mutex_; // guards posted_ and batches_
+    std::mutex mutex_; // guards posted_, batches_ and operators_
     std::condition_variable_any wake_;
     std::vector<traces::Record> posted_;
     std::vector<ActivityBatch> batches_; // of a GPU
+    std::vector<OperatorBatch> operators_;
     std::optional<DeviceRecorder> device_; // the collector's once it is there
     std::jthread collector_; // last: joined before what it uses goes away
 };

@@ -83,6 +83,27 @@ TEST_F(RecordBuilderTest, DrawsHandOffsOnTheSendersLaneAndAnEdgeToTheConsumer)
     EXPECT_THAT(edges(), testing::UnorderedElementsAre("0F0>1F0@12", "1B0>0B0@33"));
 }
 
+TEST_F(RecordBuilderTest, LaysOperatorsOnALaneBeneathTheRank)
+{
+    start(2, 1);
+    const char* const product = "aten::mm";
+    const char* const sum = "aten::add";
+    std::vector<Record> out;
+    builder->add(OperatorBatch{.rank = Rank{1}, .step = Step{3}, .spans = {{product, 10, 14}, {sum, 14, 15}}}, out);
+    builder->add(OperatorBatch{.rank = Rank{1}, .step = Step{3}, .beside = 1, .spans = {{sum, 11, 12}}}, out);
+    builder->add(OperatorBatch{.rank = Rank{0}, .step = Step{3}, .spans = {}}, out);
+    builder->add(OperatorBatch{.rank = Rank{1}, .step = Step{4}, .spans = {{product, 20, 25}}}, out);
+    take(out);
+    const Lane& own = trace.lane(*trace.findLane(Rank{1}, LaneKind::Stream));
+    EXPECT_EQ(own.info().name, "rank 1 operators");
+    ASSERT_EQ(own.size(), 3U);
+    EXPECT_EQ(trace.text(own.text(0)), "aten::mm");
+    EXPECT_EQ(own.text(0), own.text(2)) << "a name is written once";
+    EXPECT_EQ(own.step(2), Step{4});
+    EXPECT_EQ(trace.lane(*trace.findLane(Rank{1}, LaneKind::Stream, 1)).info().name, "rank 1 operators (2)");
+    EXPECT_FALSE(trace.findLane(Rank{0}, LaneKind::Stream)) << "it called none";
+}
+
 // Gathers come from a thread of their own, before or after what uses them.
 TEST_F(RecordBuilderTest, LeadsFromEachGatherToWhatUsesItsWeights)
 {

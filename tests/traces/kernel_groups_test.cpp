@@ -91,6 +91,23 @@ TEST_F(KernelGroups, OfAKernelAreThoseOfItsBlock)
     EXPECT_EQ(blockOf(trace, wait), std::nullopt) << "no kernel";
 }
 
+TEST(KernelGroupsOfOperators, AreThoseThatTheThreadCalled)
+{
+    Trace trace;
+    const LaneId blocks = trace.addLane({.rank = Rank{0}, .kind = LaneKind::Compute, .depth = 0, .name = "rank 0"});
+    const LaneId operators = trace.addLane({.rank = Rank{0}, .kind = LaneKind::Stream, .depth = 0, .name = operatorsLaneName("rank 0", 0)});
+    const SliceRef block = trace.append(blocks, {.begin = 0, .end = 100, .action = forward(Stage{0}, MicroBatch{0})});
+    trace.append(operators, {.begin = 1, .end = 30, .action = {}, .text = trace.intern("aten::mm")});
+    const SliceRef last = trace.append(operators, {.begin = 30, .end = 90, .action = {}, .text = trace.intern("aten::mm")});
+    const std::vector<KernelGroup> groups = kernelsOf(trace, block);
+    ASSERT_EQ(groups.size(), 1U);
+    EXPECT_EQ(groups.front().count, 2U);
+    EXPECT_EQ(groups.front().longest, last);
+    EXPECT_EQ(blockOf(trace, last), block);
+    EXPECT_EQ(operatorsLaneName("rank 1", 1), "rank 1 operators (2)");
+    EXPECT_FALSE(holdsKernels(trace.lane(operators).info()));
+}
+
 TEST(KernelLanes, AreThoseOfStreamsWithAnAction)
 {
     const auto holds = [](LaneKind kind, const char* name) { return holdsKernels({.rank = Rank{0}, .kind = kind, .depth = 0, .name = name}); };

@@ -11,7 +11,7 @@ std::optional<SliceRef> blockOf(const Trace& trace, SliceRef slice)
 {
     const LaneInfo& lane = trace.lane(slice.lane).info();
     if (lane.kind == LaneKind::Compute) return slice;
-    if (!holdsKernels(lane) && !holdsGaps(lane)) return std::nullopt;
+    if (!holdsKernels(lane) && !holdsGaps(lane) && !holdsOperators(lane)) return std::nullopt;
     const TimeNs begin = trace.slice(slice).begin;
     for (std::size_t l = 0; l < trace.laneCount(); ++l) {
         const Lane& blocks = trace.lane(LaneId{l});
@@ -30,7 +30,7 @@ std::vector<KernelGroup> kernelsOf(const Trace& trace, SliceRef block)
     TimeNs all = 0;
     for (std::size_t l = 0; l < trace.laneCount(); ++l) {
         const Lane& lane = trace.lane(LaneId{l});
-        if (lane.info().rank != rank || !holdsKernels(lane.info())) continue;
+        if (lane.info().rank != rank || !(holdsKernels(lane.info()) || holdsOperators(lane.info()))) continue;
         for (std::size_t i = lane.firstEndingAfter(span.begin); i < lane.size() && lane.begin(i) < span.end; ++i) {
             if (lane.begin(i) < span.begin) continue; // of the block before
             const TimeNs took = lane.end(i) - lane.begin(i);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a device did for one block of a rank: its kernels and copies, grouped by name.
+// What a device did for one block of a rank: its kernels and copies, grouped by name; on the CPU the operators that were called.
 //
-// They are those on the rank's lanes of streams that begin while the block lasts. A run on GPUs has the times of its blocks from the
+// They are those on the rank's lanes of streams, or of operators, that begin while the block lasts. A run on GPUs has the times of its blocks from the
 // device, and blocks of a rank do not overlap, so a kernel is in the block that launched it, and in no other. A trace holds no number by
 // which a kernel and its launch belong together: where the blocks have the host's times, a kernel counts to the block that was under
 // way when it began. What the engine could tell to be of no action is left out, and so are lanes of the host (its waits, its calls).
@@ -19,7 +19,7 @@
 
 namespace stagecraft::traces {
 
-// The block that a slice is, or in which it began where it is a kernel or a gap between two; nothing for anything else.
+// The block that a slice is, or in which it began where it is a kernel, a gap between two, or an operator; nothing for anything else.
 [[nodiscard]] std::optional<SliceRef> blockOf(const Trace& trace, SliceRef slice);
 
 struct KernelGroup {

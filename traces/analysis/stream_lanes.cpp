@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::string_view kGaps = ", gaps";
 constexpr std::string_view kGpu = "GPU ";
+constexpr std::string_view kOperators = " operators";
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
@@ -30,6 +31,15 @@ bool holdsKernels(const LaneInfo& lane) { return holdsStreamWork(lane) && !conta
 bool holdsGaps(const LaneInfo& lane) { return lane.kind == LaneKind::Stream && contains(lane.name, kGaps); }
 
 std::string gapsLaneName(std::string_view stream) { return std::string(stream).append(kGaps); }
+
+bool holdsOperators(const LaneInfo& lane) { return lane.kind == LaneKind::Stream && contains(lane.name, kOperators); }
+
+std::string operatorsLaneName(std::string_view rank, int beside)
+{
+    std::string name = std::string(rank).append(kOperators);
+    if (beside > 0) name += " (" + std::to_string(beside + 1) + ")";
+    return name;
+}
 
 std::string_view streamName(const LaneInfo& lane) { return std::string_view(lane.name).substr(0, holdsGaps(lane) ? lane.name.find(kGaps) : std::string::npos); }
 

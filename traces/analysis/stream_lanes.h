@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lanes of a device's streams, which a trace tells apart by their names:
+// Lanes of what blocks consist of, which a trace tells apart by their names:
 //
 //   GPU 0 stream 7                   kernels, copies and memsets of actions
 //   GPU 0 stream 7 (2)               the same: what came too late for the lane before
 //   GPU 0 stream 7, of no action     what nobody marked
+//   rank 0 operators                 what its thread called of LibTorch, on the CPU; "(2)": its second thread
 //   GPU 0 stream 7, gaps             why the stream stood still between them, a slice for each part of a gap, named by its cause
 //
 //   if (holdsGaps(lane.info())) use(streamGapCauseOf(trace.text(lane.text(i))));
@@ -46,6 +47,9 @@ constexpr std::string_view streamGapText(StreamGapCause cause)
 [[nodiscard]] bool holdsStreamWork(const LaneInfo& lane);
 [[nodiscard]] bool holdsGaps(const LaneInfo& lane);
 [[nodiscard]] std::string gapsLaneName(std::string_view stream); // "GPU 0 stream 7" -> "GPU 0 stream 7, gaps"
+
+[[nodiscard]] bool holdsOperators(const LaneInfo& lane);
+[[nodiscard]] std::string operatorsLaneName(std::string_view rank, int beside); // "rank 0" -> "rank 0 operators"
 
 // Of a lane of gaps the name of its stream's; of another lane its own.
 [[nodiscard]] std::string_view streamName(const LaneInfo& lane);

@@ -60,10 +60,10 @@ RunSection::RunSection(QWidget* parent)
                       "or torchrun --no-python --nproc-per-node 4 in its place. Then open the trace."));
     offer<DeviceKind>(*device_, {{tr("CPU"), DeviceKind::Cpu}, {tr("GPU (CUDA)"), DeviceKind::Cuda}});
     gpus_->setPlaceholderText(tr("spread evenly"));
-    offer<TraceLevel>(*tracing_, {{tr("host"), TraceLevel::HostSpans, tr("When the host asked a GPU for an action.")},
-                                  {tr("actions"), TraceLevel::Events, tr("When a GPU began and ended each action, by CUDA events.")},
-                                  {tr("kernels"), TraceLevel::Kernels, tr("Each kernel and copy in an action as well, by CUPTI; they lie beneath the blocks.")},
-                                  {tr("calls"), TraceLevel::Api, tr("Each call of CUDA and each allocation as well.")}});
+    offer<TraceLevel>(*tracing_, {{tr("host"), TraceLevel::HostSpans, tr("When a rank began an action; of a GPU, when the host asked for it.")},
+                                  {tr("actions"), TraceLevel::Events, tr("When each action began and ended; of a GPU by CUDA events.")},
+                                  {tr("kernels"), TraceLevel::Kernels, tr("What an action consists of as well, beneath its block: a GPU's kernels and copies, by CUPTI; on the CPU LibTorch's operators.")},
+                                  {tr("calls"), TraceLevel::Api, tr("Of a GPU each call of CUDA and each allocation as well.")}});
     offer<CheckMode>(*check_, {{tr("off"), CheckMode::Off}, {tr("first step"), CheckMode::First}, {tr("all steps"), CheckMode::All}});
     command_->setPlaceholderText(tr("stagecraft-cli beside this program"));
     command_->setClearButtonEnabled(true);
@@ -75,7 +75,7 @@ RunSection::RunSection(QWidget* parent)
     addEdit(*form, tr("GPUs of ranks"), *gpus_,
             tr("The number of each rank's GPU, or cpu, such as 0, 0, 1, cpu; empty: spread evenly, ranks that follow each other share one where "
                "there are fewer."));
-    addField(*form, tr("Recording"), *tracing_, tr("How much of what the GPUs do is recorded; each takes more time than the one before."));
+    addField(*form, tr("Recording"), *tracing_, tr("How much is recorded beneath the actions; each takes more time than the one before. On the CPU kernels and calls are LibTorch's operators."));
     addField(*form, tr("Precision"), *tf32_,
              tr("GPUs may multiply with 10 bits of the 23 of a float32's mantissa (TensorFloat-32), which is faster, and coarser."));
     addField(*form, tr("Ste&ps"), *steps_, tr("Training steps of one run."));
@@ -98,7 +98,7 @@ RunSection::RunSection(QWidget* parent)
         });
     });
     bind(*gpus_, "gpus", tr("GPUs of ranks"), [](Plan& plan) -> auto& { return plan.run.gpus; });
-    bind(*tracing_, "tracing", tr("what is recorded of GPUs"), [](Plan& plan) -> auto& { return plan.run.tracing; });
+    bind(*tracing_, "tracing", tr("what is recorded"), [](Plan& plan) -> auto& { return plan.run.tracing; });
     bind(*tf32_, "tf32", tr("TF32"), [](Plan& plan) -> auto& { return plan.run.tf32; });
     bind(*steps_, "steps", tr("steps"), [](Plan& plan) -> auto& { return plan.run.steps; });
     bind(*check_, "check", tr("check"), [](Plan& plan) -> auto& { return plan.run.check; });
@@ -143,8 +143,7 @@ void RunSection::showDevice()
     device_->setAccessibleDescription(told);
 
     const bool onGpus = plan().run.device == DeviceKind::Cuda;
-    for (QWidget* control : {static_cast<QWidget*>(gpus_), static_cast<QWidget*>(tracing_)})
-        setCapability(*control, onGpus, tr("The ranks compute on the CPU."));
+    setCapability(*gpus_, onGpus, tr("The ranks compute on the CPU."));
     setCapability(*tf32_, onGpus, tr("The CPU multiplies in full float32."));
     problem_->say(troubleWithGpus(plan(), machine_));
 }

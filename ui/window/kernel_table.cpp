@@ -57,7 +57,7 @@ KernelTable::KernelTable(QWidget* parent) : QWidget(parent), time_(new QLabel), 
     title_->setTextFormat(Qt::PlainText);
     title_->setWordWrap(true);
     title_->setProperty("tone", "hint");
-    title_->setToolTip(tr("Kernels and copies that began on the rank's streams while the block lasted; a share is of the time of all of them."));
+    title_->setToolTip(tr("Kernels and copies that began on the rank's streams while the block lasted, or the operators of LibTorch that its thread called; a share is of the time of all of them."));
     makeSelectable(*title_);
     table_->setObjectName("kernelTable");
     describe(*table_, tr("Kernels"), tr("What the device did in the block, by name; a click or Enter goes to the longest of a name."));
@@ -90,7 +90,8 @@ void KernelTable::showItem(const TimelineScene& scene, const TimelineItem& item)
     TimelineItem shown = item;
     shown.slice = *block;
 
-    std::vector<QStringList> rows{{tr("Kernel"), tr("n"), tr("Total"), tr("Share"), tr("Longest")}};
+    const bool operators = holdsOperators(trace->lane(groups_.front().longest.lane).info());
+    std::vector<QStringList> rows{{operators ? tr("Operator") : tr("Kernel"), tr("n"), tr("Total"), tr("Share"), tr("Longest")}};
     std::size_t count = 0;
     traces::TimeNs total = 0;
     for (const KernelGroup& group : groups_) {
@@ -102,6 +103,7 @@ void KernelTable::showItem(const TimelineScene& scene, const TimelineItem& item)
     if (shown == block_ && rows == rows_) return; // the chosen row stays
     block_ = shown;
     rows_ = rows;
+    time_->setVisible(!operators);
     if (const std::optional<traces::DeviceTime> time = traces::deviceTimeOf(*trace, *block)) {
         QString html = QStringLiteral("<b>%1</b><table cellspacing='0' cellpadding='1'>").arg(tr("On the device"));
         QStringList spoken;
@@ -113,7 +115,7 @@ void KernelTable::showItem(const TimelineScene& scene, const TimelineItem& item)
         time_->setText(html + QStringLiteral("</table>"));
         time_->setAccessibleName(tr("On the device: %1").arg(spoken.join(QStringLiteral(", "))));
     }
-    title_->setText(tr("Kernels of %1: %2, %3 together").arg(toQt(trace->sliceName(*block))).arg(count).arg(toQt(formatDuration(total))));
+    title_->setText((operators ? tr("Operators of %1: %2, %3 together") : tr("Kernels of %1: %2, %3 together")).arg(toQt(trace->sliceName(*block))).arg(count).arg(toQt(formatDuration(total))));
     table_->setTexts(rows);
     for (int row = 0; row < table_->rowCount(); ++row) table_->item(row, 0)->setToolTip(plainTip(rows[static_cast<std::size_t>(row) + 1].front()));
     table_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch); // names are long, figures are to be seen

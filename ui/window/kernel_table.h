@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What the device did in the selected block: how its time splits (traces::DeviceTime), and its kernels, grouped by name, with the most time
-// first; a click or Enter goes to the longest of a name. Hidden where the block has none. While a kernel is selected it shows those of its
+// What the device did in the selected block: how its time splits (traces::DeviceTime), and its kernels, or on the CPU its operators,
+// grouped by name, with the most time first; a click or Enter goes to the longest of a name. Hidden where the block has none. While a kernel is selected it shows those of its
 // block.
 //
 //   table.showItem(scene, item);

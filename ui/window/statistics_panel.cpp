@@ -108,7 +108,6 @@ StatisticsPanel::StatisticsPanel(Workbench& workbench, QWidget* parent)
     small.setPointSizeF(small.pointSizeF() - 1);
     table_->setFont(small);
     deviceTable_->setFont(small);
-    deviceTable_->horizontalHeader()->setFont(small);
     table_->horizontalHeader()->setFont(small);
     table_->setIconSize({8, 8});
     describe(*table_, tr("Durations by stage and kind"), tr("How long the actions of each stage and kind took; the chosen row's histogram stands below."));
@@ -132,6 +131,7 @@ StatisticsPanel::StatisticsPanel(Workbench& workbench, QWidget* parent)
     describe(*deviceTable_, tr("Time on the devices"), tr("Where the time of each rank's blocks went on its device, by the kernels that were recorded."));
     auto* devicesHeader = new NarrowHeader(Qt::Horizontal);
     devicesHeader->setMinimumSectionSize(24);
+    devicesHeader->setFont(small);
     deviceTable_->setHorizontalHeader(devicesHeader);
     deviceTable_->setShowGrid(false);
     deviceTable_->setSelectionMode(QAbstractItemView::NoSelection);

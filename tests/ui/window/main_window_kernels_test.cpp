@@ -84,6 +84,20 @@ TEST_F(MainWindowKernelsTest, AreToldWithHowTheBlocksTimeSplits)
     EXPECT_EQ(the<QLabel>("kernelTitle").text(), "Kernels of 0F0: 3, 900 µs together") << "it is in that block";
 }
 
+// Of a run on the CPU.
+TEST_F(MainWindowKernelsTest, AreOperatorsWhereThoseAreRecorded)
+{
+    const std::shared_ptr<traces::Trace> trace = support::twoRanks({.label = traces::TraceLabel::Measured});
+    const LaneId lane = trace->addLane({.rank = traces::Rank{0}, .kind = traces::LaneKind::Stream, .depth = 0, .name = traces::operatorsLaneName("rank 0", 0)});
+    trace->append(lane, {.begin = 0, .end = kMs / 2, .action = {}, .step = traces::Step{0}, .text = trace->intern("aten::linear")});
+    ASSERT_TRUE(window->workbench().showTrace(*trace, "cpu.strace").ok());
+    select(forward);
+    ASSERT_TRUE(table().isVisible());
+    EXPECT_EQ(the<QLabel>("kernelTitle").text(), "Operators of 0F0: 1, 500 µs together");
+    EXPECT_EQ(table().horizontalHeaderItem(0)->text(), "Operator");
+    EXPECT_FALSE(the<QLabel>("deviceTime").isVisible()) << "nothing is known of a device";
+}
+
 TEST_F(MainWindowKernelsTest, AreSummedUpByRankInTheStatistics)
 {
     window->actions().statistics->trigger();
