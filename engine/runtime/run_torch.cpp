@@ -98,6 +98,21 @@ std::string faultOf(const RunnablePlan& runnable, const DeviceSource* source)
     return (source != nullptr ? *source : cudaDevices()).fault(gpus);
 }
 
+// What a rank can hold at the most where each has a GPU of its own: that of the smallest. 0: not known. Processes have theirs each on its own
+// host, and know those of others not.
+Bytes roomOnGpus(const RunnablePlan& runnable, const DeviceSource* source)
+{
+    const RunSpec& run = runnable.plan.run;
+    if (run.device == DeviceKind::Cpu || run.mode == RunMode::Processes || std::ranges::count(runnable.gpus, kOnCpu) > 0) return 0;
+    if (std::set<int>(runnable.gpus.begin(), runnable.gpus.end()).size() < runnable.gpus.size()) return 0;
+    Bytes least = 0;
+    for (const int gpu : runnable.gpus) {
+        const Bytes memory = (source != nullptr ? *source : cudaDevices()).gpus()[static_cast<std::size_t>(gpu)].memory;
+        least = least == 0 ? memory : std::min(least, memory);
+    }
+    return least;
+}
+
 struct Whereabouts {
     std::optional<Rank> own = {};   // of this process; none: all ranks are here
     OtherStages* others = nullptr; // not owned
@@ -166,7 +181,9 @@ Run::Run(RunnablePlan runnable, const LocalSessionOptions& options, RecordInbox&
     enterState(SessionState::Preparing);
     if (ownRank(runnable_.plan, options_))
         processes_.emplace(*options_.group, ProcessRun::Parts{control_, recorder_, trouble_, clock_, [this] { enterState(SessionState::Paused); }});
-    recorder_.start(openingInfo(runnable_));
+    TraceInfo info = openingInfo(runnable_);
+    if (info.memoryLimit == 0) info.memoryLimit = roomOnGpus(runnable_, options_.devices);
+    recorder_.start(info);
     for (const std::string& note : runnable_.notes) recorder_.post(NoteRecord{note});
     if (runnable_.plan.run.device == DeviceKind::Cuda)
         watch_.emplace(runnable_.plan.machine.replicas * runnable_.schedule.ranks, monotonicClock(), options_.devicePatience.count());

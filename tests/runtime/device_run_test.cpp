@@ -245,6 +245,19 @@ TEST(DeviceRun, LetsGoOfAllMemoryAndBooksItByRankAndClass)
             EXPECT_EQ(most(outcome.trace, rank, memory), most(onCpu.trace, rank, memory)) << traces::memoryClassText(memory);
 }
 
+// The line in the memory plot that no rank can get over.
+TEST(DeviceRun, TellsWhatARankCanHoldWhereEachHasAGpuOfItsOwn)
+{
+    constexpr traces::Bytes kMemory = traces::Bytes{1} << 20;
+    const Plan plan = small("gpipe", 2, 4);
+    const auto limit = [&](int gpus, const Plan& run) { return runOn({.count = gpus, .memory = kMemory}, run).trace.info.memoryLimit; };
+    EXPECT_EQ(limit(2, plan), kMemory);
+    EXPECT_EQ(limit(1, plan), 0) << "what one may hold depends on the other";
+    Plan limited = plan;
+    limited.machine.memory = kMemory / 2;
+    EXPECT_EQ(limit(2, limited), kMemory / 2) << "as the plan says";
+}
+
 TEST(DeviceRun, FailsAtTheActionThatHoldsMoreThanTheRankHas)
 {
     Plan plan = small("gpipe", 2, 4);
