@@ -347,6 +347,7 @@ void addOverrides(CLI::App& verb, Overrides& given)
     option("--memory-limit", given.memoryLimit, "X",
            "Bound on the activations of a rank, for schedules that plan by it (zb-auto, zb-v-auto)");
     option("--recompute", given.recompute, "none|full", "full: a forward keeps its input alone, and computes the rest again before the backward");
+    option("--precision", given.precision, "fp32|bf16", "Of weights, activations and gradients; bf16 keeps a main copy of the weights in float32");
     option("--seed", given.seed, "N", "Of the jitter; of weights and data in a run");
     group =
         "Costs (times take ns us ms s; sizes B KiB MiB GiB), for simulations; a run takes from them what transfers cost in "
@@ -372,6 +373,11 @@ Expected<Plan> withOverrides(Plan plan, const Overrides& given)
 {
     for (const auto step : {applySchedule, applyShape, applyPlanning, applyCosts, applyMachine}) {
         if (auto done = step(plan, given); !done.ok()) return done.error();
+    }
+    if (given.precision) {
+        const auto precision = engine::meaningOf(engine::kPrecisionWords, *given.precision);
+        if (!precision) return Error{fmt::format("--precision {}: not known; fp32 or bf16", *given.precision)};
+        plan.run.precision = *precision;
     }
     if (given.seed) {
         const Expected<std::uint64_t> seed = parseSeed(*given.seed);

@@ -25,7 +25,7 @@ struct Overrides {
     Text latency, bandwidth, boundaryBytes;
     Text activationBytes, wgradBytes, memoryLimit;
     Text send, jitter, seed;
-    Text optimizer, recompute;
+    Text optimizer, recompute, precision;
     // of the machine (machine_overrides.cpp)
     Text ranksPerNode, nodeLatency, nodeBandwidth, transfers, rankScale, lateStart, memory, hostLatency, hostBandwidth;
     Text replicas, replicaLatency, replicaBandwidth, bucketBytes;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/explain/what_if.h"
 
-#include "engine/plan/refit.h"
 #include "engine/explain/waterfall.h"
+#include "engine/plan/plan_words.h"
+#include "engine/plan/refit.h"
 #include "engine/simulate/simulate.h"
 #include "traces/base/text.h"
 
@@ -109,6 +110,11 @@ double predictionError(TimeNs predicted, TimeNs real) { return real > 0 ? static
 Expected<Prediction> predict(const Observed& observed, Plan changed, const std::stop_token& stop)
 {
     if (Expected<void> custom = checkCustom(observed.plan, changed); !custom.ok()) return custom.error();
+    if (const Precision precision = observed.plan.run.precision; changed.run.precision != precision)
+        return Error{fmt::format("run.precision: the trace is of {}, and what {} takes and keeps does not follow from it; run the plan in {}, or leave the "
+                                 "precision as it is",
+                                 wordOf(kPrecisionWords, precision), wordOf(kPrecisionWords, changed.run.precision),
+                                 wordOf(kPrecisionWords, changed.run.precision))};
     Expected<Refit> refit = refitCosts(observed.plan, changed);
     if (!refit.ok()) return refit.error();
     changed.costs.source = CostSource::Measured;

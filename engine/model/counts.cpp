@@ -13,7 +13,7 @@
 namespace stagecraft::engine {
 namespace {
 
-constexpr double kFloatBytes = 4;
+constexpr double kLossBytes = 4; // of what the loss is computed of, float32 in every precision
 constexpr double kTokenBytes = 8; // int64
 constexpr auto kMostBytes = static_cast<double>(traces::kMostBytes);
 
@@ -33,7 +33,7 @@ double pixelsOf(const RowShape& row) { return static_cast<double>(row[1]) * stat
 // One layer with what goes in and out, for so many rows.
 class Count {
 public:
-    Count(double rows, const RowShape& in, const RowShape& out) : rows_(rows), in_(in), out_(out) {}
+    Count(double rows, const RowShape& in, const RowShape& out, Precision precision) : rows_(rows), in_(in), out_(out), value_(valueBytes(precision)) {}
 
     LayerCounts operator()(const Linear& l) const
     {
@@ -44,8 +44,8 @@ public:
         const double kept = in + (l.activation == Activation::Gelu ? out : 0);
         return {.parameters = linearParameters(l.in, l.out),
                 .forwardFlops = 2 * at * in * out,
-                .activationBytes = toBytes(kFloatBytes * at * kept),
-                .wgradBytes = toBytes(kFloatBytes * at * (in + out))};
+                .activationBytes = toBytes(value_ * at * kept),
+                .wgradBytes = toBytes(value_ * at * (in + out))};
     }
 
     LayerCounts operator()(const Embedding& e) const
@@ -55,7 +55,7 @@ public:
         return {.parameters = (static_cast<std::int64_t>(e.vocabulary) + (table ? e.sequence : 0)) * e.dim,
                 .forwardFlops = table ? at * e.dim : 0, // the one addition
                 .activationBytes = toBytes(kTokenBytes * (at + (table ? e.sequence : 0))),
-                .wgradBytes = toBytes((kTokenBytes + kFloatBytes * e.dim) * at)};
+                .wgradBytes = toBytes((kTokenBytes + value_ * e.dim) * at)};
     }
 
     LayerCounts operator()(const TransformerBlock& b) const
@@ -73,9 +73,9 @@ public:
         c.forwardFlops = 2 * at * (d * (d + 2 * k) + d * d + d * wide + f * d) + c.attentionFlops;
         // both norms' input and result, attention's result (laid out as the projection takes it), and the wide layer before and after
         // GELU, or gate, up, silu(gate) and their product
-        c.activationBytes = toBytes(kFloatBytes * at * (5 * d + attentionInput(b) + (b.feedForward == FeedForward::SwiGlu ? 4 * f : 2 * f)));
+        c.activationBytes = toBytes(value_ * at * (5 * d + attentionInput(b) + (b.feedForward == FeedForward::SwiGlu ? 4 * f : 2 * f)));
         // into qkv, projection, up and down: 3 d + f; out of them: d + 2 k, d, wide and d
-        c.wgradBytes = toBytes(kFloatBytes * at * (6 * d + 2 * k + f + wide));
+        c.wgradBytes = toBytes(value_ * at * (6 * d + 2 * k + f + wide));
         return c;
     }
 
@@ -86,8 +86,8 @@ public:
         const double vocabulary = h.vocabulary;
         return {.parameters = 2LL * h.dim + linearParameters(h.dim, h.vocabulary),
                 .forwardFlops = 2 * at * d * vocabulary,
-                .activationBytes = toBytes(kFloatBytes * at * (2 * d + vocabulary)),
-                .wgradBytes = toBytes(kFloatBytes * at * (d + vocabulary))};
+                .activationBytes = toBytes(at * (value_ * 2 * d + kLossBytes * vocabulary)),
+                .wgradBytes = toBytes(value_ * at * (d + vocabulary))};
     }
 
     // The convolution keeps its input and the norm its own; the ReLU keeps its result, which is the next layer's input. A late weight
@@ -98,8 +98,8 @@ public:
         const double out = valuesOf(out_);
         return {.parameters = convolutionParameters(c.in, c.out, c.kernel),
                 .forwardFlops = convolutionFlops(c.in, c.out, c.kernel),
-                .activationBytes = toBytes(kFloatBytes * rows_ * (in + out + 2.0 * c.groups)),
-                .wgradBytes = toBytes(kFloatBytes * rows_ * (in + 3 * out + 2.0 * c.groups))};
+                .activationBytes = toBytes(value_ * rows_ * (in + out + 2.0 * c.groups)),
+                .wgradBytes = toBytes(value_ * rows_ * (in + 3 * out + 2.0 * c.groups))};
     }
 
     LayerCounts operator()(const ResidualBlock& b) const
@@ -112,10 +112,10 @@ public:
                               (b.projects() ? convolutionParameters(b.in, b.out, 1) : 0),
                 .forwardFlops = convolutionFlops(b.in, b.out, 3) + convolutionFlops(b.out, b.out, 3) + project * convolutionFlops(b.in, b.out, 1),
                 // the input, both convolutions' results and the ReLU between them; the projection's result
-                .activationBytes = toBytes(kFloatBytes * rows_ * (in + (3 + project) * out + norms * 2 * b.groups)),
+                .activationBytes = toBytes(value_ * rows_ * (in + (3 + project) * out + norms * 2 * b.groups)),
                 // without the ReLU's, which is the second one's input: each norm's and convolution's gradient; both sides of the sum have
                 // the same one
-                .wgradBytes = toBytes(kFloatBytes * rows_ * (in + (7 + 2 * project) * out + norms * 2 * b.groups))};
+                .wgradBytes = toBytes(value_ * rows_ * (in + (7 + 2 * project) * out + norms * 2 * b.groups))};
     }
 
     LayerCounts operator()(const PooledHead& h) const
@@ -124,8 +124,8 @@ public:
         const double classes = h.classes;
         return {.parameters = linearParameters(h.in, h.classes),
                 .forwardFlops = rows_ * (valuesOf(in_) + 2 * in * classes),
-                .activationBytes = toBytes(kFloatBytes * rows_ * (in + classes)),
-                .wgradBytes = toBytes(kFloatBytes * rows_ * (in + classes))};
+                .activationBytes = toBytes(rows_ * (value_ * in + kLossBytes * classes)),
+                .wgradBytes = toBytes(value_ * rows_ * (in + classes))};
     }
 
     // Which values it keeps, a byte each.
@@ -137,18 +137,18 @@ public:
 
     LayerCounts operator()(const Synthetic& s) const
     {
-        const double kept = std::max(static_cast<double>(s.activationBytes), kFloatBytes * s.in);
+        const double kept = std::max(static_cast<double>(s.activationBytes), value_ * s.in);
         return {.parameters = s.parameters,
                 .forwardFlops = rows_ * s.flops,
                 .activationBytes = toBytes(rows_ * kept),
-                .wgradBytes = toBytes(rows_ * (kept + kFloatBytes * s.out))};
+                .wgradBytes = toBytes(rows_ * (kept + value_ * s.out))};
     }
 
     LayerCounts operator()(const TorchScript& t) const
     {
         const double perRow = t.flops > 0 ? t.flops : 2 * static_cast<double>(t.parameters);
-        const double in = (t.vocabulary != 0 ? kTokenBytes : kFloatBytes) * valuesOf(in_);
-        const double out = kFloatBytes * valuesOf(out_);
+        const double in = (t.vocabulary != 0 ? kTokenBytes : value_) * valuesOf(in_);
+        const double out = value_ * valuesOf(out_);
         const double kept = t.activationBytes > 0 ? static_cast<double>(t.activationBytes) : in + out;
         return {.parameters = t.parameters,
                 .forwardFlops = rows_ * perRow,
@@ -183,11 +183,12 @@ private:
     double rows_;
     const RowShape& in_;
     const RowShape& out_;
+    double value_; // bytes of one
 };
 
 } // namespace
 
-std::vector<LayerCounts> layerCounts(const ModelSpec& model)
+std::vector<LayerCounts> layerCounts(const ModelSpec& model, Precision precision)
 {
     std::vector<LayerCounts> counts;
     counts.reserve(model.layers.size());
@@ -195,10 +196,10 @@ std::vector<LayerCounts> layerCounts(const ModelSpec& model)
     const std::vector<RowShape> shapes = rowShapes(model);
     const double rows = model.microbatchRows;
     for (std::size_t i = 0; i < model.layers.size(); ++i) {
-        LayerCounts c = std::visit(Count(rows, shapes[i], shapes[i + 1]), model.layers[i]);
+        LayerCounts c = std::visit(Count(rows, shapes[i], shapes[i + 1], precision), model.layers[i]);
         c.name = layerName(model.layers[i]);
         c.backwardFlops = 2 * c.forwardFlops;
-        c.outputBytes = toBytes(kFloatBytes * rows * valuesOf(shapes[i + 1]));
+        c.outputBytes = toBytes(valueBytes(precision) * rows * valuesOf(shapes[i + 1]));
         counts.push_back(std::move(c));
     }
     if (!counts.empty()) counts.back().parameters -= tiedValues(model); // the embedding has it

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The layers that a plan's model is made of, as values. Tensors are float32; shapes are (rows, ...) with rows = micro-batch size.
+// The layers that a plan's model is made of, as values. Tensors are floats of the run's precision; shapes are (rows, ...) with rows =
+// micro-batch size.
 //
 //   const Layer layer = TransformerBlock{.dim = 64, .heads = 8, .ffn = 176, .keyValueHeads = 2, .feedForward = FeedForward::SwiGlu};
 //   layerName(layer) == "Block d=64, 8 heads, 2 of keys, SwiGLU"

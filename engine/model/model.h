@@ -8,6 +8,7 @@
 #pragma once
 
 #include "engine/model/layers.h"
+#include "engine/model/precision.h"
 #include "traces/base/expected.h"
 #include "traces/base/units.h"
 
@@ -66,7 +67,7 @@ struct LayerCounts {
 
 // An error names the layer that does not fit the one before it ("layer 2 takes 512 values, layer 1 gives 2048").
 Expected<void> checkModel(const ModelSpec& model);
-std::vector<LayerCounts> layerCounts(const ModelSpec& model);
+std::vector<LayerCounts> layerCounts(const ModelSpec& model, Precision precision = Precision::Fp32); // which bytes alone go by
 
 // Extents of one row: {sequence} tokens, {values}, {sequence, values} or {channels, height, width}.
 using RowShape = std::vector<std::int64_t>;

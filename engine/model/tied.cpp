@@ -12,9 +12,9 @@ std::int64_t tiedValues(const ModelSpec& model)
     return embedding == nullptr ? 0 : static_cast<std::int64_t>(embedding->vocabulary) * embedding->dim;
 }
 
-std::vector<LayerCounts> heldCounts(const ModelSpec& model, std::size_t stages)
+std::vector<LayerCounts> heldCounts(const ModelSpec& model, std::size_t stages, Precision precision)
 {
-    std::vector<LayerCounts> counts = layerCounts(model);
+    std::vector<LayerCounts> counts = layerCounts(model, precision);
     if (stages > 1) counts.back().parameters += tiedValues(model);
     return counts;
 }

@@ -18,7 +18,7 @@ namespace stagecraft::engine {
 std::int64_t tiedValues(const ModelSpec& model);
 
 // layerCounts() as stages hold the layers: in more than one, the last layer has its own copy of a tied table.
-std::vector<LayerCounts> heldCounts(const ModelSpec& model, std::size_t stages);
+std::vector<LayerCounts> heldCounts(const ModelSpec& model, std::size_t stages, Precision precision = Precision::Fp32);
 
 // An error says why the first and the last layer cannot share a table.
 Expected<void> checkTied(const ModelSpec& model);

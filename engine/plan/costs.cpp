@@ -80,14 +80,13 @@ struct ModelSizes {
     Bytes boundary = 0; // the largest
 };
 
-ModelSizes modelSizes(const ModelSpec& model, const Partition& partition)
+ModelSizes modelSizes(const ModelSpec& model, const Partition& partition, Precision precision)
 {
     ModelSizes sizes;
-    const std::vector<LayerCounts> layers = heldCounts(model, partition.size());
+    const std::vector<LayerCounts> layers = heldCounts(model, partition.size(), precision);
     std::size_t next = 0;
     constexpr int kTokenBytes = 8; // int64
-    constexpr int kValueBytes = 4; // float
-    sizes.input = tokenInput(model) ? kTokenBytes : kValueBytes;
+    sizes.input = tokenInput(model) ? kTokenBytes : valueBytes(precision);
     for (const std::int64_t extent : inputShape(model, model.microbatchRows)) sizes.input *= extent;
     for (const int count : partition) {
         LayerCounts sum;
@@ -180,10 +179,10 @@ Expected<void> addSizes(const Plan& plan, const ModelSizes* sizes, CostTable& ta
         StageCosts& stage = table.stages[s];
         const bool last = s + 1 == table.stages.size();
         if (sizes != nullptr) {
-            const Bytes parameters = 4 * sizes->stages[s].parameters;
-            stage.weightBytes = parameters;
-            stage.gradientBytes = parameters;
-            stage.optimizerBytes = plan.run.optimizerValues() * parameters;
+            const Bytes parameters = sizes->stages[s].parameters;
+            stage.weightBytes = valueBytes(plan.run.precision) * parameters;
+            stage.gradientBytes = kMainBytes * parameters;
+            stage.optimizerBytes = plan.run.optimizerValues() * kMainBytes * parameters;
             if (!last) stage.outputBytes = sizes->stages[s].outputBytes;
             stage.inputBytes = s == 0 ? sizes->input : sizes->stages[s - 1].outputBytes;
             // measured sizes stand
@@ -278,7 +277,7 @@ Expected<CostTable> costsOf(const Plan& plan)
     if (!plan.model.empty()) {
         Expected<Partition> partition = partitionOf(plan);
         if (!partition.ok()) return partition.error();
-        sizes = modelSizes(plan.model, partition.value());
+        sizes = modelSizes(plan.model, partition.value(), plan.run.precision);
     }
     const ModelSizes* known = plan.model.empty() ? nullptr : &sizes;
 
@@ -308,7 +307,7 @@ Expected<CostTable> costsOf(const Plan& plan)
     if (Expected<void> transfer = addTransfer(plan, known, table); !transfer.ok()) return transfer.error();
     table.sharding = plan.pipeline.sharding;
     table.machine = plan.machine;
-    if (stages > 1) table.tiedBytes = tiedValues(plan.model) * Bytes{sizeof(float)};
+    if (stages > 1) table.tiedBytes = tiedValues(plan.model) * kMainBytes; // its gradients
     cutIntoSlices(plan.pipeline.parts(), table);
     addSliceShares(plan, table);
     table.jitter = plan.costs.jitter;

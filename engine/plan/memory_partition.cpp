@@ -128,41 +128,43 @@ std::vector<Peaks> peaksOf(const Schedule& schedule)
 // Bytes and FLOPs of neighbouring layers, as differences of sums.
 class LayerSums {
 public:
-    explicit LayerSums(const Plan& plan) : fixed_(plan.costs), chunks_(plan.pipeline.chunks), parts_(plan.pipeline.parts())
+    explicit LayerSums(const Plan& plan)
+        : fixed_(plan.costs), chunks_(plan.pipeline.chunks), parts_(plan.pipeline.parts()), ofWeight_(valueBytes(plan.run.precision)),
+          ofOptimizer_(plan.run.optimizerValues() * kMainBytes)
     {
-        weights_ = activations_ = forWeights_ = flops_ = {0};
-        for (const LayerCounts& layer : heldCounts(plan.model, static_cast<std::size_t>(plan.stages()))) {
-            weights_.push_back(weights_.back() + 4.0 * static_cast<double>(layer.parameters));
+        parameters_ = activations_ = forWeights_ = flops_ = {0};
+        for (const LayerCounts& layer : heldCounts(plan.model, static_cast<std::size_t>(plan.stages()), plan.run.precision)) {
+            parameters_.push_back(parameters_.back() + static_cast<double>(layer.parameters));
             activations_.push_back(activations_.back() + static_cast<double>(layer.activationBytes));
             forWeights_.push_back(forWeights_.back() + static_cast<double>(layer.wgradBytes));
             flops_.push_back(flops_.back() + layer.forwardFlops + layer.backwardFlops);
             largestInput_ = std::max(largestInput_, static_cast<double>(layer.outputBytes));
         }
-        optimizer_ = plan.run.optimizerValues();
     }
     [[nodiscard]] std::size_t layers() const { return flops_.size() - 1; }
     [[nodiscard]] double flops(std::size_t begin, std::size_t end) const { return flops_[end] - flops_[begin]; }
 
     [[nodiscard]] double memory(const std::vector<Held>& moments, std::size_t begin, std::size_t end) const
     {
-        const double weights = weights_[end] - weights_[begin];
+        const double parameters = parameters_[end] - parameters_[begin];
         const double whole = fixed_.activationBytes > 0 ? static_cast<double>(fixed_.activationBytes) / chunks_
                                                         : activations_[end] - activations_[begin];
         const double forWeights = fixed_.wgradBytes > 0 ? static_cast<double>(fixed_.wgradBytes) / chunks_ : forWeights_[end] - forWeights_[begin];
         double most = 0;
         for (const Held& held : moments)
             most = std::max(most, (held.whole * whole + held.forWeights * forWeights + held.inputs * largestInput_) / parts_ +
-                                      (held.gradients + held.versions) * weights);
-        return most + (1 + optimizer_) * weights;
+                                      (held.gradients * kMainBytes + held.versions * ofWeight_) * parameters);
+        return most + (ofWeight_ + ofOptimizer_) * parameters;
     }
 
 private:
     CostSpec fixed_;
     double chunks_;
     double parts_;
-    double optimizer_ = 0;
+    double ofWeight_;    // bytes
+    double ofOptimizer_; // for each weight
     double largestInput_ = 0; // one for all stages, so that more layers never need less
-    std::vector<double> weights_, activations_, forWeights_, flops_;
+    std::vector<double> parameters_, activations_, forWeights_, flops_;
 };
 
 // The last stage takes as many layers as fit, then the one before it, and so on: whoever takes more leaves less to the others, so this

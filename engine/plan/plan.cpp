@@ -115,7 +115,7 @@ double RunSpec::rateOf(int step) const
     return learningRate;
 }
 
-int RunSpec::optimizerValues() const
+int RunSpec::moments() const
 {
     switch (optimizer) {
     case OptimizerKind::Sgd: return 0;

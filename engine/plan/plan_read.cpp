@@ -133,6 +133,7 @@ Expected<void> readRun(const Json& json, RunSpec& run)
     JsonObject object(json, "run");
     object.choice("mode", run.mode, choices(kRunModeWords));
     object.choice("device", run.device, choices(kDeviceWords));
+    object.choice("precision", run.precision, choices(kPrecisionWords));
     object.integer("steps", run.steps, 1, kMostSteps);
     object.choice("check", run.check, choices(kCheckWords));
     object.choice("optimizer", run.optimizer, choices(kOptimizerWords));

@@ -46,6 +46,7 @@ inline constexpr std::array<Word<Slicing>, 2> kSlicingWords{{{"equal", Slicing::
 inline constexpr std::array<Word<RunMode>, 3> kRunModeWords{
     {{"threads", RunMode::Threads}, {"emulated", RunMode::Emulated}, {"processes", RunMode::Processes}}};
 inline constexpr std::array<Word<DeviceKind>, 2> kDeviceWords{{{"cpu", DeviceKind::Cpu}, {"cuda", DeviceKind::Cuda}}};
+inline constexpr std::array<Word<Precision>, 2> kPrecisionWords{{{"fp32", Precision::Fp32}, {"bf16", Precision::Bf16}}};
 inline constexpr std::array<Word<traces::TraceLevel>, 4> kTraceLevelWords{
     {{traceLevelText(traces::TraceLevel::HostSpans), traces::TraceLevel::HostSpans},
      {traceLevelText(traces::TraceLevel::Events), traces::TraceLevel::Events},

@@ -68,6 +68,7 @@ OrderedJson runJson(const RunSpec& run)
                      {"learning_rate", run.learningRate},
                      {"seed", run.seed}};
     const RunSpec usual;
+    if (run.precision != usual.precision) json["precision"] = wordOf(kPrecisionWords, run.precision);
     if (run.rateCourse != usual.rateCourse) json["learning_rate_course"] = wordOf(kRateCourseWords, run.rateCourse);
     if (run.warmupSteps != usual.warmupSteps) json["warmup_steps"] = run.warmupSteps;
     if (run.momentum != usual.momentum) json["momentum"] = run.momentum;

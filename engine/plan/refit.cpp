@@ -123,7 +123,7 @@ Expected<Refit> byModel(const Plan& from, const Plan& to)
     if (!after.ok()) return after.error();
     const std::vector<StageCosts>& stages = from.costs.measured;
     if (before.value() == after.value()) return Refit{stages, ""};
-    return Refit{byLayers(stages, before.value(), after.value(), heldCounts(to.model, after.value().size())),
+    return Refit{byLayers(stages, before.value(), after.value(), heldCounts(to.model, after.value().size(), to.run.precision)),
                  fmt::format("the layers were in stages of {} and are in stages of {}: times given out to the layers by their FLOPs, and added up anew",
                              fmt::join(before.value(), ", "), fmt::join(after.value(), ", "))};
 }

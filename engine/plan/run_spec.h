@@ -6,6 +6,7 @@
 //   run.rateOf(3) // the learning rate of the fourth step
 #pragma once
 
+#include "engine/model/precision.h"
 #include "traces/base/trace_level.h"
 
 #include <cstdint>
@@ -60,6 +61,7 @@ std::string_view checkModeText(CheckMode check);
 struct RunSpec {
     RunMode mode = RunMode::Threads;
     DeviceKind device = DeviceKind::Cpu;
+    Precision precision = Precision::Fp32;
     int steps = 5;
     CheckMode check = CheckMode::First;
     OptimizerKind optimizer = OptimizerKind::AdamW;
@@ -87,8 +89,9 @@ struct RunSpec {
     // Of step 0, 1, ...: rate * (step + 1) / (warm-up) while it rises; then with x from 0 to 1 over the steps that are left, linear
     // rate * (1 - x), cosine rate * (1 + cos(pi x)) / 2 (arXiv 1608.03983).
     [[nodiscard]] double rateOf(int step) const;
-    // Values that the optimizer keeps for each weight.
-    [[nodiscard]] int optimizerValues() const;
+    // Values that the optimizer keeps for each weight, float32 all: moments, and of weights in bf16 their main copy.
+    [[nodiscard]] int moments() const;
+    [[nodiscard]] int optimizerValues() const { return moments() + (precision == Precision::Bf16 ? 1 : 0); }
 
     bool operator==(const RunSpec&) const = default;
 };

@@ -16,13 +16,13 @@ namespace stagecraft::runtime {
 
 namespace {
 
-double measure()
+double measure(at::ScalarType type)
 {
     constexpr std::int64_t kSide = 384; // three matrices of it fit into a core's cache of the second level
     constexpr int kProducts = 8;        // the first one meets cold caches
     const at::NoGradGuard noGrad;
-    const at::Tensor a = at::ones({kSide, kSide});
-    at::Tensor product = at::empty({kSide, kSide});
+    const at::Tensor a = at::ones({kSide, kSide}, type);
+    at::Tensor product = at::empty({kSide, kSide}, type);
     traces::TimeNs best = std::numeric_limits<traces::TimeNs>::max();
     for (int i = 0; i < kProducts; ++i) {
         const traces::TimeNs begin = monotonicClock().now();
@@ -35,10 +35,14 @@ double measure()
 } // namespace
 
 // The caller computes on one thread, as every rank does.
-double matmulPeak()
+double matmulPeak(engine::Precision precision)
 {
-    static const double peak = measure();
-    return peak;
+    if (precision == engine::Precision::Bf16) {
+        static const double coarse = measure(at::kBFloat16);
+        return coarse;
+    }
+    static const double fine = measure(at::kFloat);
+    return fine;
 }
 
 } // namespace stagecraft::runtime

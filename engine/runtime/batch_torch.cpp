@@ -2,6 +2,7 @@
 #include "engine/runtime/batch_torch.h"
 
 #include "engine/runtime/layer_torch.h"
+#include "engine/runtime/precision_torch.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
@@ -49,7 +50,7 @@ Tensor inputBatch(const engine::Plan& plan)
     const std::vector<std::int64_t> shape = batchShape(engine::inputShape(plan.model, plan.model.microbatchRows), plan);
     if (const std::optional<engine::TokenInput> tokens = engine::tokenInput(plan.model))
         return at::randint(tokens->vocabulary, shape, generator, at::kLong);
-    return at::empty(shape).normal_(0, 1, generator);
+    return at::empty(shape).normal_(0, 1, generator).to(scalarType(plan.run.precision));
 }
 
 } // namespace
@@ -121,9 +122,9 @@ std::vector<Tensor> cutSequences(const std::vector<Tensor>& whole, const std::ve
 Tensor shareOfLoss(engine::Loss kind, const Tensor& output, const Tensor& target, double divisor)
 {
     switch (kind) {
-    case engine::Loss::MeanSquaredError: return at::mse_loss(output, target) / divisor;
+    case engine::Loss::MeanSquaredError: return at::mse_loss(output.to(at::kFloat), target) / divisor;
     case engine::Loss::CrossEntropy:
-        return at::cross_entropy_loss(output.flatten(0, -2), target.flatten()) / divisor;
+        return at::cross_entropy_loss(output.to(at::kFloat).flatten(0, -2), target.flatten()) / divisor;
     }
     return {};
 }

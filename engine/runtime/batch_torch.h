@@ -15,9 +15,9 @@ namespace stagecraft::runtime {
 // The whole batch has the micro-batches of all replicas, those of replica 0 first. A replica's are views into it: who is to hold no more
 // than its own clones them.
 inline constexpr int kAllReplicas = -1;
-// What enters the first stage: N(0,1), or uniform tokens where the model takes them.
+// What enters the first stage: N(0,1) in the run's precision, or uniform tokens where the model takes them.
 std::vector<at::Tensor> makeInputs(const engine::Plan& plan, int replica = kAllReplicas);
-// What the last stage compares with: N(0,1) of the output's shape; or the next token, or of each row a uniform class.
+// What the last stage compares with: N(0,1) of the output's shape in float32; or the next token, or of each row a uniform class.
 std::vector<at::Tensor> makeTargets(const engine::Plan& plan, int replica = kAllReplicas);
 
 // In views of one micro-batch each.
@@ -37,6 +37,7 @@ std::vector<at::Tensor> cutSequences(const std::vector<at::Tensor>& whole, const
 
 // The mean over what is given, divided: by the number of micro-batches, so that the losses of a step sum to the batch's mean, and so
 // do the gradients; of a slice by more, as it is a part of its micro-batch.
+// In float32.
 at::Tensor shareOfLoss(engine::Loss kind, const at::Tensor& output, const at::Tensor& target, double divisor);
 
 } // namespace stagecraft::runtime

@@ -18,7 +18,7 @@ public:
     [[nodiscard]] const std::string& whyNone() const override { return why_; }
     [[nodiscard]] std::int8_t deviceType() const override { return 0; }
     [[nodiscard]] bool reaches(int, int) const override { return false; }
-    [[nodiscard]] double matmulPeak(int) const override { return 0; }
+    [[nodiscard]] double matmulPeak(int, engine::Precision) const override { return 0; }
     void bookMemory(const DeviceBooks&) const override {}
     [[nodiscard]] std::string fault(const std::vector<int>&) const override { return {}; }
     void giveBackMemory() const override {}

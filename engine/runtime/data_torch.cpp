@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/data_torch.h"
 
+#include "engine/runtime/precision_torch.h"
+
 #include <ATen/ops/empty.h>
 
 #include <span>
@@ -45,7 +47,8 @@ std::vector<Tensor> BatchSource::inputs(traces::Step step, int replica) const
     const std::vector<std::int64_t> shape = engine::inputShape(plan_.model, plan_.model.microbatchRows);
     const auto write = [this](std::int64_t row, auto to) { data_->writeInputs(row, to); };
     const bool tokens = engine::tokenInput(plan_.model).has_value();
-    return cutMicrobatches(tokens ? written<std::int64_t>(shape, rowsOf(step, replica), write) : written<float>(shape, rowsOf(step, replica), write), plan_);
+    if (tokens) return cutMicrobatches(written<std::int64_t>(shape, rowsOf(step, replica), write), plan_);
+    return cutMicrobatches(written<float>(shape, rowsOf(step, replica), write).to(scalarType(plan_.run.precision)), plan_);
 }
 
 std::vector<Tensor> BatchSource::targets(traces::Step step, int replica) const

@@ -8,6 +8,7 @@
 //   if (devices.gpus().empty()) say(devices.whyNone());
 #pragma once
 
+#include "engine/model/precision.h"
 #include "traces/base/units.h"
 
 #include <cstdint>
@@ -37,9 +38,9 @@ public:
     [[nodiscard]] virtual std::int8_t deviceType() const = 0;          // a c10::DeviceType
     // Whether one GPU may read the other's memory itself; else a copy goes through the host.
     [[nodiscard]] virtual bool reaches(int from, int to) const = 0;
-    // FLOP per second that it reaches in a product of large float32 matrices, as they are multiplied now (TensorFloat-32 or not).
+    // FLOP per second that it reaches in a product of large matrices of such numbers, as they are multiplied now (TensorFloat-32 or not).
     // Measured; nothing else runs on it.
-    [[nodiscard]] virtual double matmulPeak(int gpu) const = 0;
+    [[nodiscard]] virtual double matmulPeak(int gpu, engine::Precision precision) const = 0;
     // From now on what is allocated on them is told to these, by the thread that allocates (engine/probe/device_blocks.h). What counts is
     // the first call of the process.
     virtual void bookMemory(const DeviceBooks& books) const = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/gradient_queue_torch.h"
 
+#include "engine/runtime/precision_torch.h"
+
 #include <ATen/core/grad_mode.h>
 
 #include <utility>
@@ -34,7 +36,7 @@ void addGradient(at::Tensor& parameter, const at::Tensor& gradient)
 {
     at::Tensor& sum = parameter.mutable_grad();
     if (sum.defined()) sum.add_(gradient);
-    else sum = gradient;
+    else sum = gradient.to(gradientType(parameter));
 }
 
 } // namespace stagecraft::runtime

@@ -53,7 +53,7 @@ private:
     std::vector<Waiting> waiting_;
 };
 
-// Into .grad, as autograd accumulates: the first is taken as it is, the others are added to it.
+// Into .grad, as autograd accumulates: the first is taken as it is, but for the type of the sum, the others are added to it.
 void addGradient(at::Tensor& parameter, const at::Tensor& gradient);
 
 } // namespace stagecraft::runtime

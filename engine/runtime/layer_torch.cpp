@@ -325,18 +325,19 @@ std::uint64_t mixedSeed(std::uint64_t seed, std::uint64_t place)
     return engine::mixed(seed + place * engine::kSplitMixStep);
 }
 
-// The same values wherever they are to be: they are drawn on the CPU.
-LayerModule::LayerModule(const engine::Layer& layer, std::uint64_t seed, int place, Accumulation accumulation, c10::Device device)
+// The same values wherever they are to be: they are drawn on the CPU, in float32.
+LayerModule::LayerModule(const engine::Layer& layer, std::uint64_t seed, int place, Accumulation accumulation, TensorKind kind)
     : layer_(layer), place_(static_cast<std::uint64_t>(place)), accumulation_(accumulation)
 {
     auto generator = at::make_generator<at::CPUGeneratorImpl>(mixedSeed(seed, place_));
     {
-        const AllocationScope scope(device.is_cpu() ? currentAllocationTag() : AllocationTag{});
+        const bool stays = kind.device.is_cpu() && kind.precision == engine::Precision::Fp32;
+        const AllocationScope scope(stays ? currentAllocationTag() : AllocationTag{});
         std::visit([&](const auto& l) { addParameters(parameters_, l, generator); }, layer_);
     }
-    for (Tensor& parameter : parameters_) parameter = parameter.to(device).requires_grad_();
+    for (Tensor& parameter : parameters_) parameter = trainable(parameter.to(kind.device, scalarType(kind.precision)));
     if (const auto* scripted = std::get_if<engine::TorchScript>(&layer_)) {
-        script_ = std::make_shared<ScriptedModule>(*scripted, device);
+        script_ = std::make_shared<ScriptedModule>(*scripted, kind);
         parameters_ = script_->parameters();
     }
 }

@@ -6,6 +6,7 @@
 
 #include "engine/model/model.h"
 #include "engine/runtime/data_place.h"
+#include "engine/runtime/precision_torch.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -49,7 +50,7 @@ class LayerModule {
 public:
     // `place`: index of the layer in the whole model. Allocates where the caller's AllocationScope says. Throws what a person can
     // read where the layer comes from a file that does not do.
-    LayerModule(const engine::Layer& layer, std::uint64_t seed, int place, Accumulation accumulation, c10::Device device = c10::DeviceType::CPU);
+    LayerModule(const engine::Layer& layer, std::uint64_t seed, int place, Accumulation accumulation, TensorKind kind = {});
 
     // `pass`: where sequences come in slices. `at`: without it nothing is left to chance, as in an evaluation.
     [[nodiscard]] at::Tensor forward(const at::Tensor& x, SlicePass* pass = nullptr, const DataPlace* at = nullptr) const;

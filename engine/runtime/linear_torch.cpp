@@ -41,11 +41,13 @@ struct LinearIntoGradient : torch::autograd::Function<LinearIntoGradient> {
 };
 
 bool isNarrow(const Tensor& weight) { return weight.size(0) < kNarrow || weight.size(1) < kNarrow; }
+bool addsInItsType(const Tensor& weight) { return weight.scalar_type() == at::kFloat; }
 
 } // namespace
 
 Tensor weightGradient(Tensor& weight, const Tensor& outputGradient, const Tensor& input)
 {
+    if (!addsInItsType(weight)) return outputGradient.t().mm(input);
     if (!weight.is_cpu()) { // there a product may add what is there already, and fresh memory costs nothing
         Tensor& gradient = weight.mutable_grad();
         if (!gradient.defined()) return outputGradient.t().mm(input);
@@ -66,7 +68,7 @@ Tensor weightGradient(Tensor& weight, const Tensor& outputGradient, const Tensor
 
 Tensor linearIntoGradient(const Tensor& x, const Tensor& weight, const Tensor& bias)
 {
-    if (x.numel() > kFewRows * x.size(-1) || isNarrow(weight)) return at::linear(x, weight, bias);
+    if (!addsInItsType(weight) || x.numel() > kFewRows * x.size(-1) || isNarrow(weight)) return at::linear(x, weight, bias);
     return LinearIntoGradient::apply(x, weight, bias);
 }
 

@@ -12,7 +12,8 @@ namespace stagecraft::runtime {
 
 // Up to so many rows (of all leading dimensions together) the gradient is accumulated in place; the sums are the same to
 // the bit: each element's product is complete in a register before it is added. Kernels for narrow matrices add each part of it to the
-// sum by itself (seen with up to 11 columns or 3 rows); such a weight's traffic is nothing to save, so it goes autograd's way too.
+// sum by itself (seen with up to 11 columns or 3 rows); such a weight's traffic is nothing to save, so it goes autograd's way too. And so
+// does a weight of bfloat16, whose products are rounded to it before they are added up in float32.
 inline constexpr std::int64_t kFewRows = 64;
 inline constexpr std::int64_t kNarrow = 32;
 

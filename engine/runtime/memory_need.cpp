@@ -30,7 +30,7 @@ double elementsOf(const std::vector<std::int64_t>& shape)
 double batchBytes(const Plan& plan)
 {
     const int rows = plan.model.microbatchRows;
-    const double inputs = elementsOf(inputShape(plan.model, rows)) * (tokenInput(plan.model) ? sizeof(std::int64_t) : sizeof(float));
+    const double inputs = elementsOf(inputShape(plan.model, rows)) * (tokenInput(plan.model) ? static_cast<int>(sizeof(std::int64_t)) : valueBytes(plan.run.precision));
     const double targets =
         elementsOf(targetShape(plan.model, rows)) * (plan.model.loss == Loss::CrossEntropy ? sizeof(std::int64_t) : sizeof(float));
     return (inputs + targets) * plan.pipeline.microbatches;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The optimizer of one stage: fused kernels over all its parameters, state made at the start (so that the optimizer's
-// memory is there from the first moment, as in a long run). What each kind does: engine/plan/plan.h. Private to the runtime.
+// memory is there from the first moment, as in a long run). What each kind does: engine/plan/run_spec.h. Of parameters in bfloat16 it
+// keeps a main copy in float32, which is what it updates; they become the copy, rounded. Private to the runtime.
 //
 //   StageOptimizer optimizer(plan.run, parameters);
 //   optimizer.step(plan.run.rateOf(3));
@@ -22,10 +23,11 @@ public:
 
     // Goes on with other tensors of the same shapes: the state stays.
     void setParameters(std::vector<at::Tensor> parameters) { parameters_ = std::move(parameters); }
-    // Every parameter must have its gradient. The gradients are left as they are.
+    // Every parameter must have its gradient, in float32. The gradients are left as they are.
     void step(double rate);
 
-    // What it keeps of each parameter, by PyTorch's names: "exp_avg", "exp_avg_sq" and "step", or "momentum_buffer", or nothing.
+    // What it keeps of each parameter, by PyTorch's names: "exp_avg", "exp_avg_sq" and "step", or "momentum_buffer", or nothing; and the
+    // main copy by that of Megatron-LM: "fp32_param".
     struct State {
         std::string_view name;
         const std::vector<at::Tensor>& ofParameters;
@@ -40,6 +42,7 @@ private:
     double weightDecay_;
     bool first_ = true;
     std::vector<at::Tensor> parameters_;
+    std::vector<at::Tensor> main_;         // of parameters in bfloat16
     std::vector<at::Tensor> firstMoment_;  // Adam, AdamW; of Momentum the velocity
     std::vector<at::Tensor> secondMoment_; // Adam, AdamW
     std::vector<at::Tensor> steps_;        // Adam, AdamW: float32 scalars, as the kernel wants them

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/batch_torch.h"
 #include "engine/runtime/checkpoint_torch.h"
+#include "engine/runtime/precision_torch.h"
 #include "engine/runtime/reference_torch.h"
 
 #include <ATen/TensorOperators.h>
@@ -27,7 +28,8 @@ Reenactment::Reenactment(const engine::Plan& plan, const engine::Schedule& sched
         std::vector<Tensor>& first = stage.versions.emplace_back();
         for (int i = 0; i < partition[s]; ++i, ++layer) {
             preparation.next({"building the reference", layer, static_cast<int>(plan.model.layers.size())});
-            stage.layers.emplace_back(plan.model.layers[static_cast<std::size_t>(layer)], plan.run.seed, layer, Accumulation::Autograd, stage.device);
+            stage.layers.emplace_back(plan.model.layers[static_cast<std::size_t>(layer)], plan.run.seed, layer, Accumulation::Autograd,
+                                      TensorKind{stage.device, plan.run.precision});
             const auto& own = stage.layers.back().parameters();
             first.insert(first.end(), own.begin(), own.end());
         }
@@ -111,7 +113,7 @@ void Reenactment::update(StageState& stage, double rate)
     std::vector<Tensor> next;
     {
         const at::NoGradGuard noGrad;
-        for (const Tensor& weight : stage.versions.back()) next.push_back(weight.detach().clone().requires_grad_());
+        for (const Tensor& weight : stage.versions.back()) next.push_back(trainable(weight.detach().clone()));
     }
     for (std::size_t w = 0; w < next.size(); ++w) next[w].mutable_grad() = std::exchange(stage.gradients[w], Tensor());
     stage.gradients.clear();

@@ -51,6 +51,7 @@ Difference differenceOf(const at::Tensor& gradient, const at::Tensor& expected, 
 
 double GradientChecker::toleranceOf(const engine::RunSpec& run)
 {
+    if (run.precision == engine::Precision::Bf16) return kBf16Tolerance;
     if (run.device == engine::DeviceKind::Cpu) return kTolerance;
     return run.tf32 ? kTf32Tolerance : kGpuTolerance;
 }
@@ -88,10 +89,11 @@ void GradientChecker::build(const Preparation& preparation)
     const std::vector<engine::Layer>& model = plan_.model.layers;
     for (std::size_t place = 0; place < model.size(); ++place) {
         preparation.next({"building the reference", static_cast<int>(place), static_cast<int>(model.size())});
-        layers_.emplace_back(model[place], plan_.run.seed, static_cast<int>(place), Accumulation::Autograd);
+        layers_.emplace_back(model[place], plan_.run.seed, static_cast<int>(place), Accumulation::Autograd,
+                             TensorKind{.precision = plan_.run.precision});
     }
     if (plan_.model.tiedEmbeddings) // a leaf for each use: what their gradients are summed from
-        tieHead(layers_.back(), model.back(), layers_.front().parameters()[tiedParameter(model.front())].detach().clone().requires_grad_());
+        tieHead(layers_.back(), model.back(), trainable(layers_.front().parameters()[tiedParameter(model.front())].detach().clone()));
     auto layer = layers_.begin();
     for (const int layers : partition_) {
         std::vector<at::Tensor>& stage = parameters_.emplace_back();

@@ -16,8 +16,9 @@
 // with the two uses of a tied embedding (autograd alone would add them up micro-batch by micro-batch), and with the replicas, the first
 // one first. What is left, a sequence cut into slices, rounds differently: then a gradient may be off by kTolerance of the parameter's
 // largest one, or by what is below the smallest float with all its bits. The reference computes on the CPU, whatever the run does: on GPUs
-// other kernels round otherwise, so there it may be kGpuTolerance, or kTf32Tolerance. Where the reference itself is no longer finite the run has
-// diverged, as the sequential model would have: that is no fault of the pipeline, and is told apart.
+// other kernels round otherwise, so there it may be kGpuTolerance, or kTf32Tolerance; in bfloat16 it may be kBf16Tolerance, there and in
+// slices. Where the reference itself is no longer finite the run has diverged, as the sequential model would have: that is no fault of the
+// pipeline, and is told apart.
 #pragma once
 
 #include "engine/checkpoint/checkpoint.h"
@@ -78,6 +79,7 @@ public:
     static constexpr double kTolerance = 1e-4;
     static constexpr double kGpuTolerance = 1e-3; // other kernels add up in other orders
     static constexpr double kTf32Tolerance = 2e-2; // 10 bits of mantissa: 2^-11 a product, and layers upon layers of them
+    static constexpr double kBf16Tolerance = 5e-2; // 8 bits: 2^-9 a value, and each layer rounds what the one before gave
     static double toleranceOf(const engine::RunSpec& run);
 
     // `resume`: what the run goes on from, and the reference by itself as well; none: both begin with the seed's weights.

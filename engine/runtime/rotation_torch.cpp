@@ -19,7 +19,7 @@ using at::Tensor;
 
 constexpr double kBase = 10000;
 
-// A pair of values is a complex number, and turning it is a product. `direction`: 1, or -1 to turn back.
+// A pair of values is a complex number, and turning it is a product, in float32 (as in Llama). `direction`: 1, or -1 to turn back.
 Tensor turned(const Tensor& x, std::int64_t firstPosition, double direction)
 {
     const std::int64_t values = x.size(-1);
@@ -27,8 +27,8 @@ Tensor turned(const Tensor& x, std::int64_t firstPosition, double direction)
     const Tensor speed = at::pow(kBase, at::arange(0, values, 2, doubles) * (-1.0 / static_cast<double>(values)));
     const Tensor angle = at::outer(at::arange(firstPosition, firstPosition + x.size(-2), doubles), speed * direction);
     const Tensor factor = at::polar(at::ones_like(angle), angle).to(at::kComplexFloat);
-    const Tensor dense = x.stride(-1) == 1 ? x : x.contiguous();
-    return at::view_as_real(at::view_as_complex(dense.unflatten(-1, {values / 2, 2})) * factor).flatten(-2);
+    const Tensor dense = (x.stride(-1) == 1 ? x : x.contiguous()).to(at::kFloat);
+    return at::view_as_real(at::view_as_complex(dense.unflatten(-1, {values / 2, 2})) * factor).flatten(-2).to(x.scalar_type());
 }
 
 struct Rotation : torch::autograd::Function<Rotation> {

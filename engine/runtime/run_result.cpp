@@ -39,11 +39,12 @@ void fillIn(StageCosts& stage)
 // Times are measured; what is held follows from the model to the byte, but for the activations, which are counted.
 std::vector<StageCosts> costsFrom(const RunFacts& facts)
 {
-    const std::vector<LayerCounts> layers = heldCounts(facts.plan.model, facts.partition.size());
+    const std::vector<LayerCounts> layers = heldCounts(facts.plan.model, facts.partition.size(), facts.plan.run.precision);
     std::vector<StageCosts> costs;
     std::size_t layer = 0;
     for (std::size_t s = 0; s < facts.partition.size(); ++s) {
         StageCosts stage;
+        std::int64_t parameters = 0;
         stage.forward = facts.totals.median(Stage{s}, ActionKind::Forward);
         stage.backward = facts.totals.median(Stage{s}, ActionKind::Backward);
         stage.inputGrad = facts.totals.median(Stage{s}, ActionKind::InputGrad);
@@ -53,12 +54,13 @@ std::vector<StageCosts> costsFrom(const RunFacts& facts)
         stage.optimizer = facts.totals.median(Stage{s}, ActionKind::Optimizer);
         if (dividesUpdate(facts.plan)) stage.optimizer *= facts.plan.machine.replicas; // each replica's share was measured
         for (int i = 0; i < facts.partition[s]; ++i, ++layer) {
-            stage.weightBytes += layers[layer].parameters * Bytes{sizeof(float)};
+            parameters += layers[layer].parameters;
             stage.activationBytes += layers[layer].activationBytes;
             stage.wgradBytes += layers[layer].wgradBytes;
         }
-        stage.gradientBytes = stage.weightBytes;
-        stage.optimizerBytes = facts.plan.run.optimizerValues() * stage.weightBytes;
+        stage.weightBytes = parameters * valueBytes(facts.plan.run.precision);
+        stage.gradientBytes = parameters * kMainBytes;
+        stage.optimizerBytes = facts.plan.run.optimizerValues() * stage.gradientBytes;
         costs.push_back(stage);
     }
     return costs;
@@ -74,10 +76,10 @@ Link measuredReplicaLink(const RunFacts& facts, const std::vector<StageCosts>& c
             if (action.kind() == ActionKind::Unshard) ++gathers[index(action.stage())];
     double bytes = 0; // that go through all rings of a step, of every rank
     for (std::size_t s = 0; s < costs.size(); ++s) {
-        const auto own = static_cast<double>(costs[s].gradientBytes);
+        const auto gradients = static_cast<double>(costs[s].gradientBytes);
         if (dividesUpdate(facts.plan) && gathers[s] == 0) gathers[s] = static_cast<double>(facts.schedule.flows().size());
-        if (!facts.schedule.inference()) bytes += (dividesUpdate(facts.plan) ? 1 : 2) * own * (copies - 1);
-        bytes += own * gathers[s] * (facts.plan.machine.replicas - 1);
+        if (!facts.schedule.inference()) bytes += (dividesUpdate(facts.plan) ? 1 : 2) * gradients * (copies - 1);
+        bytes += static_cast<double>(costs[s].weightBytes) * gathers[s] * (facts.plan.machine.replicas - 1);
     }
     const auto time = static_cast<double>(facts.totals.medianCollectives());
     return {.latency = 0, .bytesPerSecond = time > 0 ? bytes / time * 1e9 : 0};
@@ -106,7 +108,7 @@ Expected<TimeNs> simulatedStep(const RunFacts& facts, const RunResult& measured,
     CostTable table;
     table.stages = measured.measuredCosts;
     table.machine.barrier = facts.plan.run.clipNorm > 0; // all ranks meet before their updates
-    if (facts.partition.size() > 1) table.tiedBytes = tiedValues(facts.plan.model) * Bytes{sizeof(float)};
+    if (facts.partition.size() > 1) table.tiedBytes = tiedValues(facts.plan.model) * kMainBytes;
     table.machine.replicas = facts.plan.machine.replicas;
     table.machine.bucketBytes = facts.plan.machine.bucketBytes;
     table.sharding = facts.plan.pipeline.sharding;

@@ -63,10 +63,11 @@ int threadsOf(const RunnablePlan& runnable)
 double peakOf(const RunnablePlan& runnable, const DeviceSource* source)
 {
     double all = 0;
+    const Precision precision = runnable.plan.run.precision;
     std::set<int> measured;
     for (const int gpu : runnable.gpus) {
-        if (gpu == kOnCpu) all += matmulPeak();
-        else if (runnable.plan.run.mode == RunMode::Emulated || measured.insert(gpu).second) all += (source != nullptr ? *source : cudaDevices()).matmulPeak(gpu);
+        if (gpu == kOnCpu) all += matmulPeak(precision);
+        else if (runnable.plan.run.mode == RunMode::Emulated || measured.insert(gpu).second) all += (source != nullptr ? *source : cudaDevices()).matmulPeak(gpu, precision);
     }
     return all / static_cast<double>(runnable.gpus.size());
 }
@@ -75,10 +76,11 @@ double peakOf(const RunnablePlan& runnable, const DeviceSource* source)
 // its own, for they count as alike.
 double peakOfProcess(const RunnablePlan& runnable, const DeviceSource* source, Rank own)
 {
-    if (runnable.plan.run.device == DeviceKind::Cpu) return own == Rank{0} ? matmulPeak() * runnable.schedule.ranks : 0;
+    const Precision precision = runnable.plan.run.precision;
+    if (runnable.plan.run.device == DeviceKind::Cpu) return own == Rank{0} ? matmulPeak(precision) * runnable.schedule.ranks : 0;
     const int gpu = runnable.gpus[index(own)];
-    if (gpu == kOnCpu) return matmulPeak();
-    return firstOfItsGpu(runnable.places, own.value) ? (source != nullptr ? *source : cudaDevices()).matmulPeak(gpu) : 0;
+    if (gpu == kOnCpu) return matmulPeak(precision);
+    return firstOfItsGpu(runnable.places, own.value) ? (source != nullptr ? *source : cudaDevices()).matmulPeak(gpu, precision) : 0;
 }
 
 void giveBackGpuMemory(const DeviceSource* source)

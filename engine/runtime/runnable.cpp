@@ -222,6 +222,9 @@ Expected<void> resume(RunnablePlan& runnable)
     if (!runnable.schedule.inference() && from.plan.run.optimizer != run.optimizer)
         return Error{fmt::format("run.optimizer: {} keeps what {} needs, and the run takes {}; take the same", from.folder.string(),
                                  wordOf(kOptimizerWords, from.plan.run.optimizer), wordOf(kOptimizerWords, run.optimizer))};
+    if (from.plan.run.precision != run.precision)
+        return Error{fmt::format("run.precision: {} has weights of {}, and the run takes {}; take the same", from.folder.string(),
+                                 wordOf(kPrecisionWords, from.plan.run.precision), wordOf(kPrecisionWords, run.precision))};
     if (from.plan.run.seed != run.seed)
         runnable.notes.push_back(fmt::format("the data goes on with seed {}, that of the checkpoint, and not with {}", from.plan.run.seed, run.seed));
     run.seed = from.plan.run.seed;
@@ -310,6 +313,10 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMem
         return Error{fmt::format("machine.replicas: schedule {} updates its weights while micro-batches are in flight, and live replicas sum their "
                                  "gradients once a step: take 1 replica, a schedule with an update at the end of a step, or simulate this one",
                                  schedule.value().name)};
+    const bool divides = plan.machine.replicas > 1 && (plan.pipeline.sharding != Sharding::None || gathersWeights(schedule.value()));
+    if (divides && plan.run.precision == Precision::Bf16)
+        return Error{"run.precision: replicas that divide optimizer, gradients or weights gather weights of float32 alone: take sharding none, or precision "
+                     "fp32, or simulate it"};
     Expected<std::vector<int>> gpus(std::vector<int>(static_cast<std::size_t>(ranks), kOnCpu));
     const auto source = [devices]() -> const DeviceSource& { return devices != nullptr ? *devices : cudaDevices(); };
     if (plan.run.device == DeviceKind::Cuda) gpus = gpuPlaces(plan, source(), group);

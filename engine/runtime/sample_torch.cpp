@@ -47,7 +47,7 @@ std::string sampleText(const Replicas& replicas, const engine::Plan& plan, const
         const std::size_t seen = std::min(window, sample.size());
         Tensor x = at::tensor(at::IntArrayRef(sample).slice(sample.size() - seen), at::kLong).unsqueeze(0);
         for (std::size_t s = 0; s < stages.size(); ++s) x = pipeline.stage(stages[s]).evaluate(x, weights[s]);
-        x = x.cpu();
+        x = x.cpu().to(at::kFloat);
         const Tensor next = x.select(0, 0).select(0, -1).narrow(0, 0, known) / kTemperature;
         if (!next.isfinite().all().item<bool>()) break; // the training diverged: there is nothing to draw from
         sample.push_back(at::multinomial(next.softmax(0), 1, /*replacement=*/false, generator).item<std::int64_t>());

@@ -91,6 +91,7 @@ struct ScriptedModule::Loaded {
     std::string file;
     bool takesTokens = false;
     bool draws = false; // at random, as its trial showed
+    at::ScalarType type = at::kFloat; // of its floats, once it is taken
 
     [[nodiscard]] Tensor forward(const Tensor& x)
     {
@@ -126,13 +127,27 @@ struct ScriptedModule::Loaded {
                                       "; a model here is of float32: save it with module.float()");
                 const auto [at, isNew] = known.emplace(value.unsafeGetTensorImpl(), parameters.size());
                 if (isNew) {
-                    parameters.push_back(value.detach().clone(at::MemoryFormat::Contiguous).requires_grad_());
+                    parameters.push_back(trainable(value.detach().to(type, /*non_blocking=*/false, /*copy=*/true, at::MemoryFormat::Contiguous)));
                     names.push_back(path.empty() ? name : path + "." + name);
                 }
                 slots.push_back({owner, name, at->second});
             }
         }
+        if (type != at::kFloat) castFloats();
         put(parameters);
+    }
+
+    // What is not trained: buffers and frozen parameters. LibTorch's own cast of a module takes whole numbers as well, which may be places
+    // in a table.
+    void castFloats() const
+    {
+        const auto cast = [this](const Tensor& value) {
+            if (value.is_floating_point()) value.set_data(value.to(type));
+        };
+        for (const auto& [path, each] : module.named_modules()) {
+            for (const auto& [name, value] : each.named_parameters(/*recurse=*/false)) cast(value);
+            for (const auto& [name, value] : each.named_buffers(/*recurse=*/false)) cast(value);
+        }
     }
 
     void put(const std::vector<Tensor>& values)
@@ -147,7 +162,7 @@ struct ScriptedModule::Loaded {
         std::vector<std::int64_t> shape{2};
         shape.insert(shape.end(), layer.in.begin(), layer.in.end());
         const std::string row = shapeText(at::IntArrayRef(shape).slice(1));
-        Tensor x = at::zeros(shape, layer.vocabulary != 0 ? at::kLong : at::kFloat);
+        Tensor x = at::zeros(shape, layer.vocabulary != 0 ? at::kLong : type);
         if (layer.vocabulary == 0) x.requires_grad_();
         std::vector<std::int64_t> expected{2};
         expected.insert(expected.end(), layer.out.begin(), layer.out.end());
@@ -159,11 +174,15 @@ struct ScriptedModule::Loaded {
             y = forward(x);
             draws = !at::equal(before, generatorState());
         } catch (const std::exception& error) { // the interpreter throws types of its own
-            refuse(layer, "it does not take rows of " + row + ", which the plan gives it as in: " + firstLine(error));
+            const std::string ofType = type == at::kFloat ? "" : " in bfloat16, which run.precision bf16 makes of its floats; try precision fp32";
+            refuse(layer, "it does not take rows of " + row + ", which the plan gives it as in" + ofType + ": " + firstLine(error));
         }
         if (y.sizes() != at::IntArrayRef(expected))
             refuse(layer, "from 2 rows of " + row + " it makes " + shapeText(y.sizes()) + ", but the plan says out " +
                               shapeText(at::IntArrayRef(expected).slice(1)) + "; let \"out\" be what it makes of one row");
+        if (y.scalar_type() != type)
+            refuse(layer, std::string("its output is of ") + c10::toString(y.scalar_type()) + ", and the run computes in " + c10::toString(type) +
+                              "; let it give what it takes" + (type == at::kFloat ? "" : ", or take run.precision fp32"));
         if (y.requires_grad()) torch::autograd::Engine::get_default_engine().execute({torch::autograd::impl::gradient_edge(y)}, {at::zeros_like(y)},
                                                                                      /*keep_graph=*/false, /*create_graph=*/false,
                                                                                      /*accumulate_grad=*/true);
@@ -182,7 +201,7 @@ struct ScriptedModule::Loaded {
             refuse(layer, "it draws at random, which on a GPU would be otherwise in each run; take the device cpu, or save it in its eval() mode "
                           "without dropout");
         module.to(device);
-        for (Tensor& parameter : parameters) parameter = parameter.detach().to(device).requires_grad_();
+        for (Tensor& parameter : parameters) parameter = trainable(parameter.detach().to(device));
         put(parameters);
     }
 
@@ -209,12 +228,12 @@ struct ScriptedModule::Loaded {
 };
 
 // Tried on the CPU, wherever it is to be.
-ScriptedModule::ScriptedModule(const engine::TorchScript& layer, c10::Device device)
-    : loaded_(std::make_unique<Loaded>(Loaded{load(layer), {}, {}, {}, layer.file, layer.vocabulary != 0}))
+ScriptedModule::ScriptedModule(const engine::TorchScript& layer, TensorKind kind)
+    : loaded_(std::make_unique<Loaded>(Loaded{load(layer), {}, {}, {}, layer.file, layer.vocabulary != 0, false, scalarType(kind.precision)}))
 {
     loaded_->takeParameters(layer);
     loaded_->tryOut(layer);
-    if (!device.is_cpu()) loaded_->moveTo(device, layer);
+    if (!kind.device.is_cpu()) loaded_->moveTo(kind.device, layer);
 }
 
 ScriptedModule::~ScriptedModule() = default;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A layer from a file of torch.jit.save (engine::TorchScript). Its parameters begin with the values of the file, as copies; those that
-// take no part in its output stay as they are. It runs in the mode, training or evaluation, that it was saved in. Throws
+// take no part in its output stay as they are. In bfloat16 all of its floats become that, and with them what it computes. It runs in the mode, training or evaluation, that it was saved in. Throws
 // std::runtime_error with the file's name, what is wrong and what to do. Private to the runtime.
 //
 //   ScriptedModule module(layer);            // reads the file, tries it on two rows
@@ -10,6 +10,7 @@
 #pragma once
 
 #include "engine/model/layers.h"
+#include "engine/runtime/precision_torch.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -28,7 +29,7 @@ struct ScriptDraw {
 
 class ScriptedModule {
 public:
-    explicit ScriptedModule(const engine::TorchScript& layer, c10::Device device = c10::DeviceType::CPU);
+    explicit ScriptedModule(const engine::TorchScript& layer, TensorKind kind = {});
     ~ScriptedModule();
     ScriptedModule(const ScriptedModule&) = delete;
     ScriptedModule& operator=(const ScriptedModule&) = delete;

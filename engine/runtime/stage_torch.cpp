@@ -46,7 +46,8 @@ StageModule::StageModule(const Spec& spec, MemoryLedger* ledger, const Preparati
                                                            : Accumulation::InPlace;
         for (int place = spec.firstLayer; place < spec.firstLayer + spec.layers; ++place) {
             preparation.next({"building the stages", place, static_cast<int>(spec.plan.model.layers.size())});
-            layers_.emplace_back(spec.plan.model.layers[static_cast<std::size_t>(place)], spec.plan.run.seed, place, accumulation, device_);
+            layers_.emplace_back(spec.plan.model.layers[static_cast<std::size_t>(place)], spec.plan.run.seed, place, accumulation,
+                                 TensorKind{device_, spec.plan.run.precision});
         }
         tieLayers(spec);
         finalFrom_ = static_cast<int>(layers_.size());
@@ -80,10 +81,10 @@ void StageModule::tieLayers(const Spec& spec)
     ofHead_ = before + tiedParameter(head);
     (hasFirst ? secondUse_ : tied_) = ofHead_;
     if (hasFirst) {
-        tieHead(layers_.back(), head, layers_.front().parameters()[tiedParameter(embedding)].detach().requires_grad_());
+        tieHead(layers_.back(), head, trainable(layers_.front().parameters()[tiedParameter(embedding)].detach()));
         return;
     }
-    const LayerModule first(embedding, spec.plan.run.seed, 0, Accumulation::Autograd, device_);
+    const LayerModule first(embedding, spec.plan.run.seed, 0, Accumulation::Autograd, TensorKind{device_, spec.plan.run.precision});
     tieHead(layers_.back(), head, first.parameters()[tiedParameter(embedding)]);
 }
 
@@ -212,7 +213,7 @@ std::vector<Tensor> StageModule::wholeGradients(const std::vector<std::size_t>& 
     std::vector<Tensor> whole;
     for (const std::size_t i : parameters) {
         Tensor& gradient = parameters_[i].mutable_grad();
-        if (!gradient.defined()) gradient = at::zeros_like(parameters_[i]);
+        if (!gradient.defined()) gradient = at::zeros_like(parameters_[i], gradientType(parameters_[i]));
         if (!gradient.is_contiguous()) gradient = gradient.contiguous();
         whole.push_back(gradient);
     }

@@ -50,7 +50,7 @@ struct SyntheticFunction : torch::autograd::Function<SyntheticFunction> {
         context->save_for_backward({x, weights, at::empty({std::max<std::int64_t>(0, more)}, x.options().dtype(at::kByte))});
         context->saved_data["out"] = out;
         context->saved_data["flops"] = flops;
-        spend(flops, x.device());
+        spend(flops, x.options());
         return fitted(x, out) * inputScale(x.size(1), out) + fitted(weights.unsqueeze(0), out) * weightScale(weights.size(0), out);
     }
 
@@ -66,39 +66,40 @@ struct SyntheticFunction : torch::autograd::Function<SyntheticFunction> {
         Tensor dx;
         Tensor dw;
         if (context->needs_input_grad(0)) {
-            spend(flops, dy.device());
+            spend(flops, dy.options());
             dx = fitted(dy, in) * inputScale(in, out);
         }
         if (context->needs_input_grad(1)) {
-            spend(flops, dy.device());
+            spend(flops, dy.options());
             dw = fitted(dy.sum(0, /*keepdim=*/true), parameters).squeeze(0) * weightScale(parameters, out);
         }
         return {dx, dw, Tensor(), Tensor(), Tensor()};
     }
 };
 
-Tensor newFactor(std::int64_t side, c10::Device device) { return at::full({side, side}, 1.0 / static_cast<double>(side), at::TensorOptions(device)); }
+Tensor newFactor(std::int64_t side, const at::TensorOptions& of) { return at::full({side, side}, 1.0 / static_cast<double>(side), of); }
 
 // Of two matrices that are the same. On the CPU they are there once, for all; on a GPU each stream has to make its own.
-Tensor factorOf(std::int64_t side, c10::Device device)
+Tensor factorOf(std::int64_t side, const at::TensorOptions& of)
 {
-    if (!device.is_cpu()) return newFactor(side, device);
-    static const Tensor matrix = newFactor(kSide, device);
-    return matrix;
+    if (!of.device().is_cpu()) return newFactor(side, of);
+    static const Tensor floats = newFactor(kSide, at::kFloat);
+    static const Tensor bfloats = newFactor(kSide, at::kBFloat16);
+    return of.dtype() == at::kBFloat16 ? bfloats : floats;
 }
 
 } // namespace
 
-double spend(double flops, c10::Device device)
+double spend(double flops, at::TensorOptions of)
 {
     const AllocationScope nobody({}); // what it works on is none of the rank's memory
     const at::NoGradGuard noGrad;
-    const std::int64_t side = device.is_cpu() ? kSide : kSideOnGpu;
+    const std::int64_t side = of.device().is_cpu() ? kSide : kSideOnGpu;
     const double ofColumn = 2.0 * static_cast<double>(side * side);
     auto columns = static_cast<std::int64_t>(flops / ofColumn);
     const double done = static_cast<double>(columns) * ofColumn;
     if (columns == 0) return done;
-    const Tensor factor = factorOf(side, device);
+    const Tensor factor = factorOf(side, of);
     Tensor product = at::empty({side, side}, factor.options());
     for (; columns >= side; columns -= side) at::mm_out(product, factor, factor);
     if (columns > 0) {

@@ -15,7 +15,7 @@ namespace stagecraft::runtime {
 
 at::Tensor synthetic(const engine::Synthetic& layer, const at::Tensor& x, const at::Tensor& weights);
 
-// Multiplies matrices until so many FLOPs are done, to the next 32,768 (on a GPU 2,097,152); how many that were.
-double spend(double flops, c10::Device device = c10::DeviceType::CPU);
+// Multiplies matrices of such numbers until so many FLOPs are done, to the next 32,768 (on a GPU 2,097,152); how many that were.
+double spend(double flops, at::TensorOptions of = {});
 
 } // namespace stagecraft::runtime

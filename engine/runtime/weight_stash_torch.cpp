@@ -2,7 +2,7 @@
 #include "engine/runtime/weight_stash_torch.h"
 
 #include "engine/probe/tagging_allocator.h"
-#include "engine/runtime/gradient_queue_torch.h"
+#include "engine/runtime/precision_torch.h"
 
 #include <ATen/core/grad_mode.h>
 
@@ -64,7 +64,7 @@ void WeightStash::update(StageOptimizer& optimizer, double rate)
         {
             const at::NoGradGuard noGrad;
             for (const Tensor& weight : newest_->weights) {
-                made->weights.push_back(weight.detach().clone().requires_grad_());
+                made->weights.push_back(trainable(weight.detach().clone()));
                 reclass(made->weights.back().storage().data_ptr(), MemoryClass::Weights);
                 reclass(weight.storage().data_ptr(), MemoryClass::Versions);
             }

@@ -95,6 +95,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"run", "hello", "--device", "cuda", "--gpus", "0"}, 2, "run.gpus: 1 number given, and the plan has 2 ranks: one for each"},
         Wrong{{"run", "hello", "--tf32", "maybe"}, 2, "--tf32"},
         Wrong{{"run", "hello", "--transport", "mail"}, 2, "--transport mail: not available; there is: auto, nccl, host"},
+        Wrong{{"simulate", "hello", "--precision", "fp16"}, 2, "--precision fp16: not known; fp32 or bf16"},
         Wrong{{"run", "hello", "--tracing", "all"}, 2, "--tracing all: not available; there is: host, events, kernels, api"},
         Wrong{{"run", "hello", "--slowdown", "a,1"}, 2, "--slowdown: 'a' is no factor; give one number from 1 to 1000 per stage"},
         Wrong{{"simulate", "--send", "pigeon"}, 2, "--send: 'pigeon' is not known; one of buffered, rendezvous, channel"},

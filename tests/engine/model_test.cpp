@@ -57,6 +57,26 @@ TEST(ModelCounts, MatchTheFormulasOfATransformerBlock)
     EXPECT_EQ(counts[1].outputBytes, 2 * 128 * 256 * 4);
 }
 
+// Of 34 bytes times sequence, batch and width that a block keeps in 16 bits (Korthikanti et al., arXiv 2205.05198 sec. 4.1, without the
+// matrix of the attention, which is not kept) two are masks of dropout, which is a layer of its own here. What the loss keeps is float32
+// in every precision.
+TEST(ModelCounts, HaveTheBytesOfTheirPrecision)
+{
+    const std::vector<LayerCounts> fine = layerCounts(gptSmall());
+    const std::vector<LayerCounts> coarse = layerCounts(gptSmall(), Precision::Bf16);
+    const Bytes sbh = 128 * 2 * 256;
+    EXPECT_EQ(coarse[1].activationBytes, (34 - 2) * sbh);
+    for (std::size_t i = 0; i < fine.size(); ++i) {
+        EXPECT_EQ(2 * coarse[i].outputBytes, fine[i].outputBytes);
+        EXPECT_EQ(coarse[i].parameters, fine[i].parameters);
+        EXPECT_EQ(coarse[i].forwardFlops, fine[i].forwardFlops);
+    }
+    EXPECT_EQ(coarse[0].activationBytes, fine[0].activationBytes); // tokens and positions, int64
+    EXPECT_EQ(coarse[9].activationBytes, 2 * 2 * sbh + 4 * 2 * 128 * 1000);
+    const ModelSpec masks{.layers = {Linear{8, 8}, Dropout{0.5}}, .microbatchRows = 3};
+    EXPECT_EQ(layerCounts(masks, Precision::Bf16)[1].activationBytes, 3 * 8); // a byte a value
+}
+
 // The four products of a block take 3d + f values in and give 5d + f (arXiv 2401.10241 counts 32 of 34 sbh for f = 4h: norms and
 // their like need no W); a linear layer takes `in` and gives `out`.
 TEST(ModelCounts, TellWhatALateWeightGradientNeeds)

@@ -91,6 +91,7 @@ TEST_P(MemoryRule, MakesTheFullestRankAsSmallAsPossible)
     std::mt19937 random(31);
     for (int round = 0; round < 12; ++round) {
         Plan plan = randomPlan(random, GetParam(), 2 + round % 3);
+        if (round % 2 == 1) plan.run.precision = Precision::Bf16;
         plan.partitionRule = PartitionRule::Memory;
         if (const auto sound = checkPlan(plan); !sound.ok()) continue; // a number of micro-batches that the schedule does not take
         const Partition found = partitionOf(plan).value();

@@ -66,6 +66,32 @@ TEST(PlanModel, SaysWhatIsWrongWithALayer)
 }
 
 // A folder with a plan and its files can be moved as a whole.
+// As Megatron-LM counts them for Adam: 16 bytes in float32, and 18 in bfloat16 with float32 sums of gradients (a weight, its gradient, its
+// main copy and two moments).
+TEST(PlanModel, HoldsTheBytesOfEachWeightOfItsPrecision)
+{
+    Plan plan;
+    plan.pipeline.ranks = 1;
+    plan.model = {.layers = {Linear{16, 32}, Linear{32, 8}}, .microbatchRows = 4};
+    const std::int64_t parameters = 16 * 32 + 32 + 32 * 8 + 8;
+    const auto bytesEach = [&](Precision precision, OptimizerKind optimizer) {
+        plan.run.precision = precision;
+        plan.run.optimizer = optimizer;
+        const StageCosts stage = costsOf(plan).value().stages.front();
+        EXPECT_EQ(stage.gradientBytes, 4 * parameters);
+        return static_cast<double>(stage.weightBytes + stage.gradientBytes + stage.optimizerBytes) / static_cast<double>(parameters);
+    };
+    EXPECT_EQ(bytesEach(Precision::Fp32, OptimizerKind::Adam), 16);
+    EXPECT_EQ(bytesEach(Precision::Bf16, OptimizerKind::Adam), 18);
+    EXPECT_EQ(bytesEach(Precision::Fp32, OptimizerKind::Sgd), 8);
+    EXPECT_EQ(bytesEach(Precision::Bf16, OptimizerKind::Sgd), 10);
+    // what goes between stages and what comes in
+    plan.pipeline.ranks = 2;
+    EXPECT_EQ(costsOf(plan).value().stages[0].outputBytes, 2 * 4 * 32);
+    EXPECT_EQ(costsOf(plan).value().stages[0].inputBytes, 2 * 4 * 16);
+    EXPECT_EQ(costsOf(plan).value().stages[1].inputBytes, 2 * 4 * 32);
+}
+
 TEST(PlanFiles, AreSeenFromThePlansFolder)
 {
     const traces::test::TemporaryFolder folder;

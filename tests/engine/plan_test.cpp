@@ -101,7 +101,7 @@ TEST(PlanJson, KeepsEveryValue)
     plan.costs.boundaryBytes = 12;
     plan.costs.jitter = 0.05;
     plan.costs.seed = 18'446'744'073'709'551'615ULL;
-    plan.run = {RunMode::Emulated, DeviceKind::Cpu, 7, CheckMode::All, OptimizerKind::Momentum, 0.01, 99, 0.8, 0.1, RateCourse::Linear, 3};
+    plan.run = {RunMode::Emulated, DeviceKind::Cpu, Precision::Bf16, 7, CheckMode::All, OptimizerKind::Momentum, 0.01, 99, 0.8, 0.1, RateCourse::Linear, 3};
     plan.run.clipNorm = 0.75;
     plan.run.lossScale = 1024;
     plan.run.checkpoint = "runs/a";

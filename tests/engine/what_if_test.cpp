@@ -261,6 +261,17 @@ TEST(WhatIf, TakesTheTransfersOfAMeasuredTraceAsTheyWereSeen)
     EXPECT_EQ(performed.label, traces::TraceLabel::Measured);
 }
 
+// What takes half the bytes takes neither half the time nor twice.
+TEST(WhatIf, LeavesThePrecisionAsItIs)
+{
+    const engine::Observed observed = seenIn(simulated(engine::presetPlan("gpt-small").value()));
+    Plan other = observed.plan;
+    other.run.precision = engine::Precision::Bf16;
+    const traces::Expected<engine::Prediction> refused = engine::predict(observed, other);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_THAT(refused.error().message, HasSubstr("run.precision: the trace is of fp32, and what bf16 takes and keeps does not follow from it; run the plan in bf16"));
+}
+
 TEST(WhatIf, SaysWhatATraceDoesNotTell)
 {
     traces::Trace empty;

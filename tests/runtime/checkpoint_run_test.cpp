@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <csignal>
 #include <map>
 
@@ -62,12 +63,20 @@ Outcome finished(const Plan& plan)
 
 using Tensors = std::map<std::string, std::vector<float>>;
 
+// As float32, whatever they are kept in.
 Tensors tensorsOf(const TensorFile& file)
 {
     Tensors all;
     for (const auto& [name, entry] : file.tensors()) {
         std::vector<float>& values = all[name];
-        values.resize(static_cast<std::size_t>(entry.end - entry.begin) / sizeof(float));
+        const auto bytes = static_cast<std::size_t>(entry.end - entry.begin);
+        if (entry.info.type == TensorType::BF16) {
+            std::vector<std::uint16_t> coarse(bytes / sizeof(std::uint16_t));
+            EXPECT_TRUE(file.read(name, std::as_writable_bytes(std::span(coarse))).ok());
+            for (const std::uint32_t each : coarse) values.push_back(std::bit_cast<float>(each << 16));
+            continue;
+        }
+        values.resize(bytes / sizeof(float));
         EXPECT_TRUE(file.read(name, std::as_writable_bytes(std::span(values))).ok());
     }
     return all;
@@ -98,16 +107,21 @@ End resumed(Plan plan, const std::filesystem::path& from, const std::filesystem:
 
 std::vector<double> lastOf(const std::vector<double>& all, std::size_t count) { return {all.end() - static_cast<std::ptrdiff_t>(count), all.end()}; }
 
-class EveryOptimizer : public testing::TestWithParam<OptimizerKind> {};
+class EveryOptimizer : public testing::TestWithParam<std::tuple<OptimizerKind, Precision>> {};
 INSTANTIATE_TEST_SUITE_P(Checkpoint, EveryOptimizer,
-                         testing::Values(OptimizerKind::Sgd, OptimizerKind::Momentum, OptimizerKind::Adam, OptimizerKind::AdamW),
-                         [](const auto& test) { return std::string(wordOf(kOptimizerWords, test.param)); });
+                         testing::Combine(testing::Values(OptimizerKind::Sgd, OptimizerKind::Momentum, OptimizerKind::Adam, OptimizerKind::AdamW),
+                                          testing::Values(Precision::Fp32, Precision::Bf16)),
+                         [](const auto& test) {
+                             return std::string(wordOf(kOptimizerWords, std::get<0>(test.param))) + "_" +
+                                    std::string(wordOf(kPrecisionWords, std::get<1>(test.param)));
+                         });
 
 // Schedules of F and B in one direction add up the gradients of the micro-batches in one order: then every bit is the same.
 TEST_P(EveryOptimizer, GoesOnInAnotherShapeToTheBit)
 {
     const TemporaryFolder folder;
-    const Plan plan = trained(GetParam());
+    Plan plan = trained(std::get<0>(GetParam()));
+    plan.run.precision = std::get<1>(GetParam());
     const End straight = endOf(shaped(plan, "1f1b", 2, 1, RunMode::Emulated), folder.file("straight"));
     ASSERT_EQ(straight.loss.size(), static_cast<std::size_t>(kSteps));
 

@@ -35,7 +35,7 @@ struct Case {
     int gpus = 1;
 };
 
-void PrintTo(const Case& each, std::ostream* out) { *out << caseName(each.family.name, each.family.mode) << " on " << each.gpus; }
+void PrintTo(const Case& each, std::ostream* out) { *out << caseName(each.family.name, each.family.mode, each.family.precision) << " on " << each.gpus; }
 
 std::vector<Case> everyFamily()
 {
@@ -43,6 +43,10 @@ std::vector<Case> everyFamily()
     for (const ScheduleFamily& family : scheduleFamilies())
         for (const auto& [mode, gpus] : {std::pair{RunMode::Threads, 1}, {RunMode::Threads, 4}, {RunMode::Emulated, 1}})
             cases.push_back({familyCase(family, 4, mode), gpus});
+    for (const ScheduleFamily& family : scheduleFamilies()) {
+        cases.push_back({familyCase(family, 4, RunMode::Threads), 4});
+        cases.back().family.precision = Precision::Bf16;
+    }
     return cases;
 }
 
@@ -56,15 +60,16 @@ TEST_P(EveryFamilyOnGpus, TrainsAsOnTheCpuInAnOrderThatEventsGive)
     ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
     // LibTorch takes other compositions for devices that it does not know, so some bits differ
     EXPECT_NE(outcome.result->gradientCheck, GradientCheck::Failed);
-    EXPECT_LT(outcome.result->gradientMaxAbsDiff, 1e-5);
-    EXPECT_THAT(outcome.result->loss, Pointwise(FloatNear(1e-4F), onCpu.result->loss));
+    const bool coarse = plan.run.precision == Precision::Bf16;
+    EXPECT_LT(outcome.result->gradientMaxAbsDiff, coarse ? 5e-2 : 1e-5); // outputs of inference, which are larger than gradients, among them
+    EXPECT_THAT(outcome.result->loss, Pointwise(FloatNear(coarse ? 1e-2F : 1e-4F), onCpu.result->loss));
     EXPECT_EQ(outcome.result->device, "cuda");
     EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
     EXPECT_GT(FakeGpus::get().operations(), 100);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, EveryFamilyOnGpus, testing::ValuesIn(everyFamily()), [](const testing::TestParamInfo<Case>& of) {
-    return caseName(of.param.family.name, of.param.family.mode) + "_" + std::to_string(of.param.gpus);
+    return caseName(of.param.family.name, of.param.family.mode, of.param.family.precision) + "_" + std::to_string(of.param.gpus);
 });
 
 Plan small(const std::string& schedule, int ranks, int microbatches, RunMode mode = RunMode::Threads)

@@ -137,16 +137,7 @@ TEST(LocalSession, ComputesTheSameLossesWithEveryScheduleAndInBothModes)
 
 // Every family that the engine executes, split backwards, V and wave placements, two directions and pairs among them: with the
 // gradients of the sequential model to the bit, whatever order they are added up in.
-std::vector<FamilyCase> everyFamily()
-{
-    std::vector<FamilyCase> cases;
-    for (const ScheduleFamily& family : scheduleFamilies()) {
-        for (const RunMode mode : {RunMode::Threads, RunMode::Emulated}) cases.push_back(familyCase(family, 5, mode));
-    }
-    return cases;
-}
-
-class EveryFamily : public testing::TestWithParam<FamilyCase> {};
+class EveryFamily : public testing::TestWithParam<FamilyCase> {}; // each precision by the sequential model's in the same
 
 TEST_P(EveryFamily, TrainsWithTheGradientsOfTheSequentialModel)
 {
@@ -198,8 +189,8 @@ TEST_P(EveryFamily, TrainsAlikeWhereActivationsAreComputedAgain)
     EXPECT_EQ(outcome.result->loss, expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(Runtime, EveryFamily, testing::ValuesIn(everyFamily()),
-                         [](const auto& each) { return caseName(each.param.name, each.param.mode); });
+INSTANTIATE_TEST_SUITE_P(Runtime, EveryFamily, testing::ValuesIn(everyFamilyCase(5)),
+                         [](const auto& each) { return caseName(each.param.name, each.param.mode, each.param.precision); });
 
 // Sequences in slices: keys and values go from slice to slice, their gradients back. Sums round otherwise than those of whole
 // sequences.

@@ -82,26 +82,34 @@ protected:
     LedgerHandle ledger_ = MemoryLedger::create(clock_);
 };
 
-Tensor inputOf(const ModelSpec& model, std::size_t layer)
+Tensor inputOf(const ModelSpec& model, std::size_t layer, Precision precision)
 {
     std::vector<std::int64_t> shape{model.microbatchRows};
     const RowShape row = rowShapes(model)[layer];
     shape.insert(shape.end(), row.begin(), row.end());
     if (const auto tokens = tokenInput(model); tokens && layer == 0) return at::randint(tokens->vocabulary, shape, at::kLong);
-    return at::randn(shape);
+    return at::randn(shape).to(scalarType(precision));
+}
+
+std::vector<std::pair<ModelSpec, Precision>> modelsInEveryPrecision()
+{
+    std::vector<std::pair<ModelSpec, Precision>> all;
+    for (const ModelSpec& model : models())
+        for (const Precision precision : {Precision::Fp32, Precision::Bf16}) all.emplace_back(model, precision);
+    return all;
 }
 
 TEST_F(LayersTest, HaveTheShapesAndParametersThatTheModelCounts)
 {
-    for (const ModelSpec& model : models()) {
+    for (const auto& [model, precision] : modelsInEveryPrecision()) {
         ASSERT_TRUE(checkModel(model).ok()) << checkModel(model).error().message;
-        const std::vector<LayerCounts> counts = layerCounts(model);
+        const std::vector<LayerCounts> counts = layerCounts(model, precision);
         for (std::size_t i = 0; i < model.layers.size(); ++i) {
-            const LayerModule layer(model.layers[i], 1, static_cast<int>(i), Accumulation::Autograd);
+            const LayerModule layer(model.layers[i], 1, static_cast<int>(i), Accumulation::Autograd, {.precision = precision});
             std::int64_t parameters = 0;
             for (const Tensor& parameter : layer.parameters()) parameters += parameter.numel();
             EXPECT_EQ(parameters, counts[i].parameters) << counts[i].name;
-            const Tensor y = layer.forward(inputOf(model, i));
+            const Tensor y = layer.forward(inputOf(model, i, precision));
             const RowShape row = rowShapes(model)[i + 1];
             EXPECT_EQ(y.sizes().slice(1), at::IntArrayRef(row)) << counts[i].name;
             EXPECT_EQ(static_cast<Bytes>(y.nbytes()), counts[i].outputBytes) << counts[i].name;
@@ -113,13 +121,13 @@ TEST_F(LayersTest, HaveTheShapesAndParametersThatTheModelCounts)
 // of each position. After I it is what a W needs.
 TEST_F(LayersTest, KeepWhatTheModelCounts)
 {
-    for (const ModelSpec& model : models()) {
-        const std::vector<LayerCounts> counts = layerCounts(model);
+    for (const auto& [model, precision] : modelsInEveryPrecision()) {
+        const std::vector<LayerCounts> counts = layerCounts(model, precision);
         for (std::size_t i = 0; i < model.layers.size(); ++i) {
             const Layer& layer = model.layers[i];
-            SCOPED_TRACE(counts[i].name);
-            const LayerModule module(layer, 1, static_cast<int>(i), Accumulation::Autograd);
-            const Tensor given = inputOf(model, i);
+            SCOPED_TRACE(counts[i].name + (precision == Precision::Bf16 ? " in bf16" : ""));
+            const LayerModule module(layer, 1, static_cast<int>(i), Accumulation::Autograd, {.precision = precision});
+            const Tensor given = inputOf(model, i, precision);
             const bool tokens = !given.is_floating_point();
             if (!tokens) given.requires_grad_();
             SplitBackward later;
@@ -149,7 +157,7 @@ TEST_F(LayersTest, KeepWhatTheModelCounts)
             auto expected = static_cast<double>(counts[i].activationBytes);
             auto expectedForWeights = static_cast<double>(counts[i].wgradBytes) - static_cast<double>(counts[i].outputBytes); // dy is the caller's
             const bool logits = std::holds_alternative<Head>(layer) || std::holds_alternative<PooledHead>(layer);
-            if (logits) expected -= static_cast<double>(counts[i].outputBytes); // the loss keeps them
+            if (logits) expected -= 4.0 * static_cast<double>(dy.numel()); // the loss keeps them, in float32
             if (std::holds_alternative<Convolution>(layer) || std::holds_alternative<ResidualBlock>(layer)) {
                 expected += static_cast<double>(counts[i].outputBytes); // the last ReLU keeps its result, which the next layer counts
                 expectedForWeights += static_cast<double>(counts[i].outputBytes); // here ReLU's gradient is not the caller's

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace stagecraft::runtime {
 
@@ -33,6 +35,7 @@ struct FamilyCase {
     std::string name;
     int ranks, chunks, microbatches;
     engine::RunMode mode;
+    engine::Precision precision = engine::Precision::Fp32;
 };
 
 // On 2 ranks with so many micro-batches, in two directions on 4 with 8, or with the next larger number that the family takes.
@@ -49,14 +52,28 @@ inline engine::Plan planOf(const FamilyCase& each)
 {
     engine::Plan plan = littleTransformer(each.name, each.ranks, each.chunks, each.mode);
     plan.pipeline.microbatches = each.microbatches;
+    plan.run.precision = each.precision;
     return plan;
 }
 
-// "zb_h1_threads", as Google Test wants the names of cases
-inline std::string caseName(std::string name, engine::RunMode mode)
+// "zb_h1_threads", as Google Test wants the names of cases; "zb_h1_threads_bf16"
+inline std::string caseName(std::string name, engine::RunMode mode, engine::Precision precision = engine::Precision::Fp32)
 {
     std::replace(name.begin(), name.end(), '-', '_');
-    return name + "_" + std::string(engine::runModeText(mode));
+    return name + "_" + std::string(engine::runModeText(mode)) + (precision == engine::Precision::Bf16 ? "_bf16" : "");
+}
+
+// Every family, in both modes and precisions.
+inline std::vector<FamilyCase> everyFamilyCase(int microbatches)
+{
+    std::vector<FamilyCase> cases;
+    for (const engine::ScheduleFamily& family : engine::scheduleFamilies())
+        for (const engine::RunMode mode : {engine::RunMode::Threads, engine::RunMode::Emulated})
+            for (const engine::Precision precision : {engine::Precision::Fp32, engine::Precision::Bf16}) {
+                cases.push_back(familyCase(family, microbatches, mode));
+                cases.back().precision = precision;
+            }
+    return cases;
 }
 
 } // namespace stagecraft::runtime

@@ -30,8 +30,8 @@ Bytes valueAt(const Outcome& outcome, int rank, MemoryClass memory, TimeNs time)
     return series == nullptr ? 0 : series->valueAt(time);
 }
 
-// Parameter bytes of a rank, from the model's counts.
-Bytes weightBytes(const Plan& plan, int rank)
+// Parameters of a rank, from the model's counts.
+std::int64_t parametersOf(const Plan& plan, int rank)
 {
     const std::vector<LayerCounts> layers = layerCounts(plan.model);
     const Partition partition = partitionOf(plan).value();
@@ -43,15 +43,16 @@ Bytes weightBytes(const Plan& plan, int rank)
             if (schedule.stageToRank[s] == Rank{rank}) parameters += layers[layer].parameters;
         }
     }
-    return parameters * 4;
+    return parameters;
 }
 
-class MemoryOf : public testing::TestWithParam<std::tuple<std::string, RunMode>> {
+class MemoryOf : public testing::TestWithParam<std::tuple<std::string, RunMode, Precision>> {
 protected:
     [[nodiscard]] Plan plan() const
     {
         Plan result = preset(std::get<0>(GetParam()));
         result.run.mode = std::get<1>(GetParam());
+        result.run.precision = std::get<2>(GetParam());
         result.run.steps = 2;
         result.run.check = CheckMode::First; // the check must not show in the ranks' memory
         return result;
@@ -64,20 +65,22 @@ TEST_P(MemoryOf, EachClassHoldsWhatItsNameSaysToTheByte)
     const Outcome outcome = runPlan(plan);
     ASSERT_EQ(outcome.last, SessionState::Finished);
     for (int r = 0; r < plan.pipeline.ranks; ++r) {
-        const Bytes weights = weightBytes(plan, r);
+        const Bytes floats = 4 * parametersOf(plan, r);
+        const bool coarse = plan.run.precision == Precision::Bf16;
+        const Bytes weights = coarse ? floats / 2 : floats;
         const Lane& lane = outcome.trace.lane(*outcome.trace.findLane(Rank{r}, LaneKind::Compute));
         int optimizers = 0;
         for (std::size_t i = 0; i < lane.size(); ++i) {
             if (lane.action(i).kind() != ActionKind::Optimizer) continue;
             ++optimizers;
             EXPECT_EQ(valueAt(outcome, r, MemoryClass::Weights, lane.end(i)), weights);
-            EXPECT_EQ(valueAt(outcome, r, MemoryClass::Gradients, lane.begin(i)), weights) << "after the last backward";
+            EXPECT_EQ(valueAt(outcome, r, MemoryClass::Gradients, lane.begin(i)), floats) << "after the last backward";
             EXPECT_EQ(valueAt(outcome, r, MemoryClass::Gradients, lane.end(i)), 0) << "after the optimizer";
             EXPECT_EQ(valueAt(outcome, r, MemoryClass::Activations, lane.end(i)), 0);
-            // two moments a weight, and a step counter of 4 bytes for each parameter
+            // two moments a weight, in bf16 its main copy, and a step counter of 4 bytes for each parameter
             const Bytes optimizer = valueAt(outcome, r, MemoryClass::Optimizer, lane.end(i));
-            EXPECT_GT(optimizer, 2 * weights);
-            EXPECT_LT(optimizer, 2 * weights + 4 * 200);
+            EXPECT_GT(optimizer, (coarse ? 3 : 2) * floats);
+            EXPECT_LT(optimizer, (coarse ? 3 : 2) * floats + 4 * 200);
         }
         EXPECT_EQ(optimizers, 2);
         const MemorySeries* activations = outcome.trace.memorySeries(Rank{r}, MemoryClass::Activations);
@@ -89,11 +92,11 @@ TEST_P(MemoryOf, EachClassHoldsWhatItsNameSaysToTheByte)
 
 INSTANTIATE_TEST_SUITE_P(Presets, MemoryOf,
                          testing::Combine(testing::Values("hello", "mlp", "gpt-small"),
-                                          testing::Values(RunMode::Threads, RunMode::Emulated)),
+                                          testing::Values(RunMode::Threads, RunMode::Emulated), testing::Values(Precision::Fp32, Precision::Bf16)),
                          [](const auto& each) {
                              std::string name = std::get<0>(each.param) + "_";
                              std::replace(name.begin(), name.end(), '-', '_');
-                             return name + std::string(runModeText(std::get<1>(each.param)));
+                             return name + std::string(runModeText(std::get<1>(each.param))) + (std::get<2>(each.param) == Precision::Bf16 ? "_bf16" : "");
                          });
 
 // A rank has so much memory, and an allocation beyond it fails as on a device. Real runs of the presets that tell this, and their

@@ -55,16 +55,17 @@ Plan planOf(const std::string& model, const std::string& schedule, RunMode mode)
     return plan;
 }
 
-class EveryModel : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
+class EveryModel : public testing::TestWithParam<std::tuple<std::string, std::string, Precision>> {};
 
 TEST_P(EveryModel, TrainsWithTheGradientsOfTheSequentialModel)
 {
-    const auto& [model, schedule] = GetParam();
+    const auto& [model, schedule, precision] = GetParam();
     std::vector<double> losses;
     for (const RunMode mode : {RunMode::Threads, RunMode::Emulated})
         for (const Recompute recompute : {Recompute::None, Recompute::Full}) {
             Plan plan = planOf(model, schedule, mode);
             plan.pipeline.recompute = recompute;
+            plan.run.precision = precision;
             const Outcome outcome = runPlan(plan);
             ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
             EXPECT_EQ(outcome.result->gradientCheck, GradientCheck::Bitwise) << "largest difference " << outcome.result->gradientMaxAbsDiff;
@@ -83,11 +84,12 @@ TEST_P(EveryModel, TrainsWithTheGradientsOfTheSequentialModel)
 
 INSTANTIATE_TEST_SUITE_P(Runtime, EveryModel,
                          testing::Combine(testing::Values("resnet", "torchscript", "synthetic", "gpt", "dropout", "random_script"),
-                                          testing::Values("1f1b", "zb-h1", "interleaved-zb", "zb-v", "dualpipe-v", "dualpipe", "pipedream")),
+                                          testing::Values("1f1b", "zb-h1", "interleaved-zb", "zb-v", "dualpipe-v", "dualpipe", "pipedream"),
+                                          testing::Values(Precision::Fp32, Precision::Bf16)),
                          [](const auto& each) {
                              std::string name = std::get<0>(each.param) + "_" + std::get<1>(each.param);
                              std::replace(name.begin(), name.end(), '-', '_');
-                             return name;
+                             return name + (std::get<2>(each.param) == Precision::Bf16 ? "_bf16" : "");
                          });
 
 // A replica's gradients may be sent as soon as they are whole, which with a split graph is in W.

@@ -72,6 +72,9 @@ std::vector<FamilyCase> everyFamily()
     for (const ScheduleFamily& family : scheduleFamilies()) {
         if (family.name == "bpipe") continue; // with more ranks it moves activations away
         cases.push_back(familyCase(family, 5, RunMode::Processes));
+        if (family.name != "1f1b" && family.name != "zb-v" && family.name != "dualpipe") continue;
+        cases.push_back(cases.back());
+        cases.back().precision = Precision::Bf16;
     }
     return cases;
 }
@@ -105,7 +108,7 @@ TEST_P(EveryFamilyInProcesses, TrainsAsItDoesInThreads)
 INSTANTIATE_TEST_SUITE_P(Runtime, EveryFamilyInProcesses, testing::ValuesIn(everyFamily()), [](const auto& each) {
     std::string name = each.param.name;
     std::replace(name.begin(), name.end(), '-', '_');
-    return name;
+    return name + (each.param.precision == Precision::Bf16 ? "_bf16" : "");
 });
 
 TEST(Processes, SendOverTcpWhatTheyDoInMemory)

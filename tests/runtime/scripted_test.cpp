@@ -9,7 +9,9 @@
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/linspace.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
@@ -33,10 +35,10 @@ std::string fileOf(int stage) { return std::string(STAGECRAFT_TEST_DATA) + "/tor
 TorchScript firstStage() { return {.file = fileOf(0), .in = {6}, .out = {8}, .parameters = 136}; }
 TorchScript secondStage() { return {.file = fileOf(1), .in = {8}, .out = {4}, .parameters = 52}; }
 
-std::string errorOf(const TorchScript& layer)
+std::string errorOf(const TorchScript& layer, engine::Precision precision = engine::Precision::Fp32)
 {
     try {
-        const ScriptedModule module(layer);
+        const ScriptedModule module(layer, {.precision = precision});
     } catch (const std::runtime_error& error) {
         return error.what();
     }
@@ -161,6 +163,37 @@ TEST_F(ScriptedTest, SaysWhatIsWrongWithAFile)
     layer = firstStage();
     layer.out = {4};
     EXPECT_THAT(errorOf(layer), HasSubstr("it makes [2, 8], but the plan says out [4]"));
+}
+
+// All floats become bfloat16, a buffer too, but not the whole numbers beside them, which a table is read by.
+TEST_F(ScriptedTest, ComputesInBfloat16WhereTheRunDoes)
+{
+    const TemporaryFolder folder;
+    const auto saved = [&](const char* name, const char* code) {
+        torch::jit::Module module(name);
+        module.register_parameter("w", at::linspace(0.1, 0.4, 4).requires_grad_(), /*is_buffer=*/false);
+        module.register_buffer("shift", at::full({4}, 0.3));
+        module.register_buffer("place", at::arange(300, 304));
+        module.define(code);
+        const std::string file = folder.file(std::string(name) + ".pt").string();
+        module.save(file);
+        return TorchScript{.file = file, .in = {4}, .out = {4}, .parameters = 4};
+    };
+    const auto coarse = [](const Tensor& x) { return x.to(at::kBFloat16); };
+    ScriptedModule module(saved("Sound", "def forward(self, x):\n    return x * self.w + self.shift * (self.place == 301)\n"),
+                          {.precision = engine::Precision::Bf16});
+    const Tensor x = coarse(at::linspace(-2, 2, 12).reshape({3, 4}));
+    const Tensor expected = x * coarse(at::linspace(0.1, 0.4, 4)) + coarse(at::full({4}, 0.3)) * (at::arange(4) == 1);
+    const Tensor y = module.forward(x);
+    EXPECT_EQ(y.scalar_type(), at::kBFloat16);
+    EXPECT_TRUE(at::equal(y, expected));
+    y.sum().backward();
+    EXPECT_EQ(module.parameters().front().grad().scalar_type(), at::kFloat);
+
+    EXPECT_THAT(errorOf(saved("Widens", "def forward(self, x):\n    return x.float() * self.w\n"), engine::Precision::Bf16),
+                HasSubstr("Widens.pt: its output is of Float, and the run computes in BFloat16; let it give what it takes, or take run.precision fp32"));
+    EXPECT_THAT(errorOf(saved("Mixes", "def forward(self, x):\n    return torch.mm(x, torch.ones([4, 4])) * self.w\n"), engine::Precision::Bf16),
+                HasSubstr("in bfloat16, which run.precision bf16 makes of its floats; try precision fp32: RuntimeError: "));
 }
 
 TEST_F(ScriptedTest, SaysWhatCannotBeTrained)

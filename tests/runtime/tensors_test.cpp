@@ -224,15 +224,17 @@ TEST_F(TensorsTest, DeferredGradientsAreAutogradsToTheBit)
     };
     const Layer layers[] = {Linear{96, 48, Activation::Gelu}, Linear{96, 3}, TransformerBlock{32, 2, 64}, Embedding{50, 16, 32}, Head{32, 50}};
     for (const Layer& layer : layers)
-        for (const int rows : {1, 8, 80}) {
-            SCOPED_TRACE(layerName(layer) + ", " + std::to_string(rows) + " rows");
+        for (const auto& [rows, precision] : {std::pair{1, Precision::Fp32}, {8, Precision::Fp32}, {80, Precision::Fp32}, {1, Precision::Bf16},
+                                              {8, Precision::Bf16}, {80, Precision::Bf16}}) {
+            SCOPED_TRACE(layerName(layer) + ", " + std::to_string(rows) + " rows" + (precision == Precision::Bf16 ? " in bf16" : ""));
             const bool embeds = std::holds_alternative<Embedding>(layer);
-            const LayerModule plain(layer, 3, 0, Accumulation::Autograd);
-            const LayerModule whole(layer, 3, 0, Accumulation::Deferred);
-            const LayerModule split(layer, 3, 0, Accumulation::Deferred);
+            const TensorKind kind{.precision = precision};
+            const LayerModule plain(layer, 3, 0, Accumulation::Autograd, kind);
+            const LayerModule whole(layer, 3, 0, Accumulation::Deferred, kind);
+            const LayerModule split(layer, 3, 0, Accumulation::Deferred, kind);
             std::vector<GradientQueue> later(3);
             for (GradientQueue& queue : later) { // accumulates
-                const auto input = [&](const at::Tensor& values) { return embeds ? values : values.clone().requires_grad_(); };
+                const auto input = [&](const at::Tensor& of) { return embeds ? of : of.to(scalarType(kind.precision)).clone().requires_grad_(); };
                 const at::Tensor values = embeds                                       ? at::randint(50, {rows, 16}, at::kLong)
                                           : std::holds_alternative<Linear>(layer)      ? at::randn({rows, 96})
                                                                                        : at::randn({rows, 16, 32});
@@ -256,6 +258,7 @@ TEST_F(TensorsTest, DeferredGradientsAreAutogradsToTheBit)
                 EXPECT_TRUE(queue.empty());
             }
             for (std::size_t i = 0; i < plain.parameters().size(); ++i) {
+                EXPECT_EQ(plain.parameters()[i].grad().scalar_type(), at::kFloat); // the sums, in either precision
                 EXPECT_TRUE(at::equal(whole.parameters()[i].grad(), plain.parameters()[i].grad())) << "parameter " << i;
                 EXPECT_TRUE(at::equal(split.parameters()[i].grad(), plain.parameters()[i].grad())) << "parameter " << i;
             }
@@ -318,6 +321,24 @@ TEST_F(TensorsTest, SgdStepsDownTheGradient)
         optimizer.step(0.5);
     }
     EXPECT_NEAR(weight[1].item<double>(), 2.0 - 2 * 0.5 * 1.5, 1e-6);
+}
+
+// Below 1 bfloat16 goes in steps of 2^-8: one of 0.001 is less than half of that, and ten of them lead to 0.99, whose nearest is 253 of 256.
+TEST_F(TensorsTest, SmallStepsOfAWeightInBfloat16AddUpInItsMainCopy)
+{
+    at::Tensor weight = trainable(at::full({3}, 1.0, at::kBFloat16));
+    StageOptimizer optimizer({.precision = Precision::Bf16, .optimizer = OptimizerKind::Sgd}, {weight});
+    for (int i = 0; i < 10; ++i) {
+        weight.mutable_grad() = at::full({3}, 1.0);
+        optimizer.step(0.001);
+        if (i == 0) {
+            EXPECT_EQ(weight[0].item<double>(), 1.0);
+        }
+    }
+    EXPECT_EQ(weight[0].item<double>(), 253.0 / 256);
+    ASSERT_EQ(optimizer.state().size(), 1U);
+    EXPECT_EQ(optimizer.state()[0].name, "fp32_param");
+    EXPECT_NEAR(optimizer.state()[0].ofParameters[0][0].item<double>(), 0.99, 1e-6);
 }
 
 // v = 0.5 v + g: 2, then 3; w goes down by 0.1 v (PyTorch's SGD with momentum).

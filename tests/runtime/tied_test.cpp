@@ -31,10 +31,8 @@ Plan tiedTransformer(const std::string& schedule, int ranks, int chunks, int mic
 
 std::vector<FamilyCase> everyFamily()
 {
-    std::vector<FamilyCase> cases;
-    for (const ScheduleFamily& family : scheduleFamilies())
-        if (!family.asynchronous)
-            for (const RunMode mode : {RunMode::Threads, RunMode::Emulated}) cases.push_back(familyCase(family, 4, mode));
+    std::vector<FamilyCase> cases = everyFamilyCase(4);
+    std::erase_if(cases, [](const FamilyCase& each) { return findFamily(each.name)->asynchronous; });
     return cases;
 }
 
@@ -43,8 +41,9 @@ class TiedFamily : public testing::TestWithParam<FamilyCase> {};
 // The check compares the gradients of both copies with the sum of all gradients of the two uses, to the bit.
 TEST_P(TiedFamily, TrainsBothCopiesWithTheGradientsOfTheSharedTable)
 {
-    const auto& [name, ranks, chunks, microbatches, mode] = GetParam();
-    const Plan plan = tiedTransformer(name, ranks, chunks, microbatches, mode);
+    const auto& [name, ranks, chunks, microbatches, mode, precision] = GetParam();
+    Plan plan = tiedTransformer(name, ranks, chunks, microbatches, mode);
+    plan.run.precision = precision;
     const Outcome outcome = runPlan(plan);
     ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
     EXPECT_EQ(outcome.result->gradientCheck, GradientCheck::Bitwise) << "largest difference " << outcome.result->gradientMaxAbsDiff;
@@ -69,7 +68,7 @@ TEST_P(TiedFamily, TrainsBothCopiesWithTheGradientsOfTheSharedTable)
 }
 
 INSTANTIATE_TEST_SUITE_P(Runtime, TiedFamily, testing::ValuesIn(everyFamily()),
-                         [](const auto& each) { return caseName(each.param.name, each.param.mode); });
+                         [](const auto& each) { return caseName(each.param.name, each.param.mode, each.param.precision); });
 
 // One parameter, two copies on two ranks, or two on one: the same training, to the bit.
 TEST(TiedEmbeddings, TrainAlikeWhereverTheTwoEndsLie)

@@ -3,6 +3,7 @@
 // The module stagecraft_cuda: what LibTorch does not tell of all kinds of devices alike (../device_source.h), for NVIDIA's. Linking it
 // makes LibTorch's CUDA kernels, streams and allocator known to the process that opens it.
 #include "engine/runtime/cuda_devices.h"
+#include "engine/runtime/precision_torch.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
@@ -71,14 +72,14 @@ public:
         return from == to || (cudaDeviceCanAccessPeer(&can, to, from) == cudaSuccess && can != 0);
     }
 
-    [[nodiscard]] double matmulPeak(int gpu) const override
+    [[nodiscard]] double matmulPeak(int gpu, engine::Precision precision) const override
     {
         constexpr std::int64_t kSide = 4096; // 137 GFLOP a product: enough to fill any GPU, and some milliseconds
         constexpr int kProducts = 6;         // the first ones choose a kernel and meet a clock that is low
         const at::NoGradGuard noGrad;
         const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(gpu));
         const cudaStream_t stream = c10::cuda::getCurrentCUDAStream().stream();
-        const at::Tensor a = at::rand({kSide, kSide}, at::TensorOptions(at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(gpu))));
+        const at::Tensor a = at::rand({kSide, kSide}, at::TensorOptions(at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(gpu))).dtype(scalarType(precision)));
         at::Tensor product = at::empty_like(a);
         cudaEvent_t begin{};
         cudaEvent_t end{};
