@@ -220,7 +220,8 @@ void LaneCanvas::label(const LanePicture& picture)
             const traces::Slice slice = picture.lane->slice(block.slice);
             const bool full = !unnamed && room >= kFullLabel * ratio_ &&
                               fits(blockMasks_.text(blockLabel(*picture.trace, slice, LabelDetail::Full)));
-            if (!full) fits(blockMasks_.text(blockLabel(*picture.trace, slice, LabelDetail::Short)));
+            if (!full && !fits(blockMasks_.text(blockLabel(*picture.trace, slice, LabelDetail::Short))) && unnamed)
+                fits(blockMasks_.text(blockLabel(*picture.trace, slice, LabelDetail::Number)));
         }
         if (!mask) continue;
         const int x = static_cast<int>(std::lround((left + right - mask->width) / 2));

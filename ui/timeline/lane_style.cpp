@@ -43,12 +43,28 @@ QString microbatchText(const traces::TraceInfo& info, traces::MicroBatch microba
     return QStringLiteral("%1.%2").arg(microbatch.value / info.slices).arg(microbatch.value % info.slices);
 }
 
+namespace {
+
+// Of a function's name what tells it from others: neither its result, nor its namespaces, nor what is in brackets.
+std::string bareName(const std::string& name)
+{
+    std::string bare;
+    int depth = 0;
+    for (const char c : name.starts_with("void ") ? std::string_view(name).substr(5) : std::string_view(name)) {
+        if (c == '<' || c == '(') ++depth;
+        if (depth == 0) bare += c;
+        if (c == '>' || c == ')') --depth;
+    }
+    const std::size_t space = bare.rfind("::");
+    return space == std::string::npos ? bare : bare.substr(space + 2);
+}
+
+} // namespace
+
 QString blockLabel(const traces::Trace& trace, const traces::Slice& slice, LabelDetail detail)
 {
     const Action& action = slice.action;
-    if (action.kind() == ActionKind::None) {
-        return detail == LabelDetail::Number ? QString() : QString::fromStdString(trace.text(slice.text));
-    }
+    if (action.kind() == ActionKind::None) return QString::fromStdString(detail == LabelDetail::Number ? bareName(trace.text(slice.text)) : trace.text(slice.text));
     const bool numbered = action.microbatch().value >= 0;
     const QString number = numbered ? microbatchText(trace.info, action.microbatch()) : QString();
     if (detail == LabelDetail::Number) return number;

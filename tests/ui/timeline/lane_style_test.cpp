@@ -78,5 +78,18 @@ TEST(BlockLabel, NamesWhatHasNoMicroBatch)
     EXPECT_EQ(blockLabel(trace, kernel, LabelDetail::Short), "sgemm");
 }
 
+TEST(BlockLabel, NamesAKernelInFewLettersWhereThereIsLittleRoom)
+{
+    Trace trace;
+    const auto label = [&](const char* name, LabelDetail detail) {
+        return blockLabel(trace, {.begin = 0, .end = 10, .action = {}, .step = {}, .text = trace.intern(name)}, detail).toStdString();
+    };
+    EXPECT_EQ(label("void at::native::vectorized_elementwise_kernel<4, at::native::Gelu>(int)", LabelDetail::Number), "vectorized_elementwise_kernel");
+    EXPECT_EQ(label("at::native::(anonymous namespace)::softmax<float>", LabelDetail::Number), "softmax");
+    EXPECT_EQ(label("aten::linear", LabelDetail::Short), "aten::linear");
+    EXPECT_EQ(label("aten::linear", LabelDetail::Number), "linear");
+    EXPECT_EQ(label("copy GPU 0 to GPU 1", LabelDetail::Number), "copy GPU 0 to GPU 1");
+}
+
 } // namespace
 } // namespace stagecraft::ui
