@@ -54,6 +54,13 @@ void DeviceQueue::settleAll()
     while (!asked_.empty()) awaitFirst();
 }
 
+void DeviceQueue::drain(traces::Step step)
+{
+    settleAll();
+    const DeviceWatch::Wait here(watch_, rank_, step);
+    device_.drain();
+}
+
 void DeviceQueue::awaitFirst()
 {
     {

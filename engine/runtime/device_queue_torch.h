@@ -62,6 +62,7 @@ public:
     // Throws what the device failed with.
     void settle();
     void settleAll();
+    void drain(traces::Step step); // and waits for what else the device was asked for
     [[nodiscard]] TimeNs lastEnd() const { return lastEnd_; } // of what is settled
     // What is not settled, and was asked for first: where settling throws, what failed is it, or what came before it unseen.
     [[nodiscard]] const RunEvent* oldest() const { return asked_.empty() ? nullptr : &asked_.front().event; }

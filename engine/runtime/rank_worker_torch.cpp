@@ -6,7 +6,10 @@
 #include "engine/runtime/boundary.h"
 #include "engine/runtime/copy_lane_torch.h"
 #include "engine/runtime/device_queue_torch.h"
+#include "engine/runtime/memory_track.h"
 #include "engine/runtime/pair_helper.h"
+#include "engine/runtime/rank_exchange_torch.h"
+#include "engine/runtime/rank_failures_torch.h"
 #include "engine/runtime/rank_work.h"
 #include "engine/runtime/replica_rank_torch.h"
 #include "engine/runtime/run_messages.h"
@@ -15,7 +18,6 @@
 #include "engine/schedule/shard.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/TensorOperators.h>
 #include <c10/core/AutogradState.h>
 
 #include <algorithm>
@@ -46,7 +48,8 @@ public:
         : run_(run), links_(links), own_(rank), rank_(run.among(rank)),
           list_(rankWork(run.schedule, rank, endsOf(run.plan.model), clippingOf(run.plan.run), run.plan.machine.replicas)),
           ring_(run.recorder.ring(rank_)), device_(run.pipeline.device(rank)),
-          ledger_(run.pipeline.ledger(rank)), queue_(device_, ring_, run.plan.run.tracing, run.watch, rank_)
+          ledger_(run.pipeline.ledger(rank)), queue_(device_, ring_, run.plan.run.tracing, run.watch, rank_), failures_(run.control, rank_, queue_),
+          memory_(ledger_, ring_)
     {
         const bool pairs = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return a.kind() == ActionKind::Overlap; });
         const bool copies = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return engine::isCopy(a.kind()); });
@@ -56,6 +59,8 @@ public:
             for (std::optional<OperatorRecording>& each : operators_) each.emplace(run.clock);
         if (links.sums != nullptr) replica_.emplace(run, ReplicaLinks{*links.sums, links.onDevices}, rank);
         if (copies) copies_.emplace(run, rank, &settleThread);
+        exchange_.emplace(RankExchange::Parts{.run = run, .links = links_, .own = rank, .device = device_, .queue = queue_, .failures = failures_, .memory = memory_,
+                                              .replica = replica_ ? &*replica_ : nullptr, .collectives = collectives()});
     }
 
     void work()
@@ -84,56 +89,10 @@ private:
         std::exception_ptr error{};
     };
 
-    // What the call says; false where it throws, and then the run has failed at the action.
-    template <class Call>
-    bool attempt(const Work& work, Step step, const Call& call)
-    {
-        try {
-            return call();
-        } catch (...) {
-            run_.control.fail(describeFailure(work, step, rank_, std::current_exception()));
-            return false;
-        }
-    }
-
-    // The same beside the actions: failures of the device itself come where something waits for it.
-    template <class Call>
-    bool watched(Step step, const char* doing, const Call& call)
-    {
-        try {
-            call();
-            return true;
-        } catch (...) {
-            engine::FailureMessage failure = describeFailure(
-                std::string(doing) + " of step " + std::to_string(step.value) + " on rank " + std::to_string(rank_.value), std::current_exception());
-            failure.rank = rank_.value;
-            run_.control.fail(std::move(failure));
-            return false;
-        }
-    }
-
-    // What a device fails with comes when somebody waits for it: it is that of the first action that is not known to be done, of `before`
-    // where there is none, or else of `doing`.
-    template <class Call>
-    bool settled(const Call& call, const char* doing, Step step, const std::optional<Work>& before = {})
-    {
-        try {
-            call();
-            return true;
-        } catch (...) {
-            const RunEvent* const oldest = queue_.oldest();
-            if (oldest == nullptr && !before) return watched(step, doing, [] { throw; });
-            run_.control.fail(describeFailure(oldest != nullptr ? oldest->work : *before, oldest != nullptr ? oldest->step : step, rank_, std::current_exception()));
-            return false;
-        }
-    }
-
     // Until the device has done what it was asked for, so that what comes next has times of its own.
     void settleDevice(Step step)
     {
-        queue_.settleAll();
-        const DeviceWatch::Wait here(run_.watch, rank_, step);
-        device_.drain();
+        queue_.drain(step);
         end_ = std::max(end_, queue_.lastEnd());
     }
 
@@ -141,13 +100,13 @@ private:
     {
         if (device_.isCpu()) return true;
         const DeviceWatch::Wait here(run_.watch, rank_, step);
-        return watched(step, "beginning the device's part", [&] { run_.pipeline.beginStepOnDevice(own_); });
+        return failures_.watched(step, "beginning the device's part", [&] { run_.pipeline.beginStepOnDevice(own_); });
     }
 
     bool endOnDevice(Step step)
     {
         if (device_.isCpu()) return true;
-        if (!settled([&] { settleDevice(step); }, "the device's part", step)) return false;
+        if (!failures_.settled([&] { settleDevice(step); }, "the device's part", step)) return false;
         sampleMemory(run_.clock.now());
         const DeviceWatch::Wait here(run_.watch, rank_, step);
         Work work; // whose loss is looked at
@@ -155,13 +114,13 @@ private:
             run_.pipeline.readLosses(own_, step, work);
             return true;
         };
-        return attempt(work, step, read);
+        return failures_.attempt(work, step, read);
     }
 
     // Outside of what the device is waited for: it is another rank that may be long in coming.
     bool settleHandOver(Step step)
     {
-        return watched(step, "the hand-over", [&] { links_.handoff.settle(); });
+        return failures_.watched(step, "the hand-over", [&] { links_.handoff.settle(); });
     }
 
     bool executeStep(Step step)
@@ -170,18 +129,24 @@ private:
         std::size_t asked = 0; // actions
         const auto execute = [&](const Action& action) {
             if (replica_ && !letGoOfSummed(action.work, step)) return false;
-            if (sharesNorm(action)) return clipGradients(action.work, step);
-            if (action.kind() == ActionKind::AllReduce) return sumGradients(action, step);
+            if (sharesNorm(action)) return ended(exchange_->clipGradients(action.work, step));
+            if (action.kind() == ActionKind::AllReduce) return ended(exchange_->sumGradients(action, step));
             if (engine::isCopy(action.kind())) return beginCopy(action.work, step);
             if (engine::isSharding(action.kind())) return shard(action.work, step);
             return executeAction(action, step);
         };
-        const auto passed = [&] { return watched(step, "the hand-over", [&] { links_.handoff.passed(asked++); }); };
+        const auto passed = [&] { return failures_.watched(step, "the hand-over", [&] { links_.handoff.passed(asked++); }); };
         const bool done = passed() && std::all_of(list_.begin(), list_.end(), [&](const Action& action) { return execute(action) && passed(); });
         if (!done || !replica_) return done;
         const std::optional<TimeNs> whole = replica_->allWeights();
         if (whole) end_ = std::max(end_, *whole);
         return whole.has_value() && run_.control.enter(rank_); // the last one at the meeting executes what is between two steps
+    }
+
+    bool ended(const std::optional<TimeNs>& end)
+    {
+        if (end) end_ = *end;
+        return end.has_value();
     }
 
     bool executeAction(const Action& action, Step step)
@@ -208,7 +173,7 @@ private:
         for (Task& task : tasks) {
             if (!task.error && !device_.isCpu()) task.error = overdraft();
             if (!task.error) continue;
-            run_.control.fail(describeFailure(task.work, step, rank_, task.error));
+            failures_.at(task.work, step, task.error);
             return false;
         }
 
@@ -216,9 +181,9 @@ private:
         for (const Task& task : tasks) end = std::max(end, task.times.end);
         for (int each = 0; operators_[0] && each <= (beside ? 1 : 0); ++each)
             run_.recorder.post(OperatorBatch{.rank = rank_, .step = step, .beside = each, .spans = operators_[static_cast<std::size_t>(each)]->take()});
-        samples_.push_back({begin, before});
-        if (const auto peak = ledger_.peak()) samples_.push_back(*peak);
-        samples_.push_back({end, after});
+        memory_.add({begin, before});
+        if (const auto peak = ledger_.peak()) memory_.add(*peak);
+        memory_.add({end, after});
         run_.pipeline.countActivations(own_, action);
         if (!takeCopies()) return false;
         recordMemory();
@@ -283,7 +248,7 @@ private:
             if (!device_.isCpu()) expectRoom(ledger_);
             return true;
         };
-        if (!attempt(work, step, execute)) return false;
+        if (!failures_.attempt(work, step, execute)) return false;
         end_ = run_.clock.now();
         sampleMemory(end_);
         const bool beside = replica_ && work.kind != ActionKind::Reshard;
@@ -301,13 +266,13 @@ private:
             return true;
         }
         queue_.add(event, times, std::move(held));
-        return settled([&] { queue_.settle(); }, "an action", event.step);
+        return failures_.settled([&] { queue_.settle(); }, "an action", event.step);
     }
 
     bool letGoOfSummed(const Work& next, Step step)
     {
         bool any = false;
-        if (!attempt(next, step, [&] {
+        if (!failures_.attempt(next, step, [&] {
                 any = replica_->letGoOfSummed();
                 return true;
             }))
@@ -347,10 +312,10 @@ private:
         if (!copies_) return true;
         for (const CopyLane::Copy& copy : copies_->takeDone()) {
             if (copy.error) {
-                run_.control.fail(describeFailure(copy.work, copy.step, rank_, copy.error));
+                failures_.at(copy.work, copy.step, copy.error);
                 return false;
             }
-            samples_.push_back({copy.span.end, copy.after});
+            memory_.add({copy.span.end, copy.after});
             ring_.push(copyEvent(copy.step, copy.work, copy.span));
             if (copy.work.kind != ActionKind::Reload) continue;
             reloaded_[{copy.step, copy.work}] = copy.span.end;
@@ -360,18 +325,12 @@ private:
         return true;
     }
 
-    // In the order of time; one that came too late is older than what is recorded already.
+    // What the replica's second thread saw comes with it.
     void recordMemory()
     {
         if (replica_)
-            for (const MemorySample& sample : replica_->takeSamples()) samples_.push_back(sample);
-        std::sort(samples_.begin(), samples_.end(), [](const MemorySample& a, const MemorySample& b) { return a.time < b.time; });
-        for (const MemorySample& sample : samples_) {
-            if (sample.time < recorded_) continue;
-            ring_.push(memoryEvent(sample.time, sample.bytes));
-            recorded_ = sample.time;
-        }
-        samples_.clear();
+            for (const MemorySample& sample : replica_->takeSamples()) memory_.add(sample);
+        memory_.record();
     }
 
     bool waitWhileHeld(const Work& work, Step step)
@@ -388,7 +347,7 @@ private:
     {
         const std::optional<BoxAddress> box = inputBox(task.work, run_.schedule.stages());
         if (!box) return true;
-        return attempt(task.work, step, [&] {
+        return failures_.attempt(task.work, step, [&] {
             if (!links_.handoff.full(*box)) run_.control.rest(rank_);
             std::optional<Arrival<Boundary>> arrival = links_.handoff.take(*box);
             if (!arrival) return false;
@@ -468,11 +427,6 @@ private:
         return device_.fetch(std::move(task.input.payload));
     }
 
-    bool settleDeviceBefore(const Work& work, Step step)
-    {
-        return settled([&] { settleDevice(step); }, "the device's part", step, work);
-    }
-
     [[nodiscard]] ActionTimes timesFrom(const Task& task, TimeNs ready) const
     {
         return {.begin = run_.clock.now(), .ready = ready, .reloaded = task.reloaded, .gathered = task.gathered.time};
@@ -488,93 +442,12 @@ private:
         }
     }
 
-    // With the rank that holds the other copy: each gives its own and adds the other's. Where that is this rank, both at once.
-    bool sumGradients(const Action& action, Step step)
-    {
-        if (links_.waits != nullptr) links_.waits->enter(own_, action.work);
-        const Place own = placeOf(action.work);
-        const Place other = placeOf(action.partner);
-        const bool both = run_.schedule.rankOf(other.flow, other.stage) == own_;
-        if (replica_ && !replica_->allGradients()) return false; // each copy's own sum comes first
-        if (!settleDeviceBefore(action.work, step)) return false;
-        std::optional<Arrival<std::vector<at::Tensor>>> arrival;
-        if (!both) {
-            const BoxAddress box = gradientBox(action.work, action.partner);
-            links_.gradients.put(gradientBox(action.partner, action.work), run_.pipeline.sharedGradients(own, other), run_.clock);
-            if (!links_.gradients.full(box)) run_.control.rest(rank_);
-            arrival = links_.gradients.take(box);
-            if (!arrival) return false;
-        }
-        if (!run_.control.enter(rank_)) return false;
-        ActionTimes times{.begin = run_.clock.now()};
-        const auto sum = [&] {
-            const WorkScope mark(run_.marks, step, action.work, run_.replica);
-            if (both) run_.pipeline.sumBoth(own, other);
-            else run_.pipeline.addShared(own, other, arrival->payload);
-            device_.drain(); // what the other gave is read
-            return true;
-        };
-        if (!attempt(action.work, step, sum)) return false;
-        arrival.reset();
-        times.end = run_.clock.now();
-        sampleMemory(times.end);
-        collectives().push(actionEvent(step, action.work, times));
-        end_ = times.end;
-        return true;
-    }
-
-    // With all ranks: the squares of the norms go from the first to the last, each adds those of its layers, and what they come to goes
-    // back. Adding is exact, for every layer is somebody's and 0 for the others.
-    bool clipGradients(const Work& work, Step step)
-    {
-        const auto box = [](Direction direction, int rank) { return BoxAddress{direction, Stage{rank}, MicroBatch{0}, Flow::Single}; };
-        if (replica_ && !replica_->allGradients()) return false;
-        if (!settleDeviceBefore(work, step) || !run_.control.enter(rank_)) return false;
-        ActionTimes times{.begin = run_.clock.now()}; // it lasts until the last rank has come
-        const auto clip = [&] {
-            const WorkScope mark(run_.marks, step, work, run_.replica);
-            at::Tensor squares = run_.pipeline.squaredNorms(own_);
-            if (own_ > Rank{0}) {
-                const std::optional<at::Tensor> before = takeNorms(box(Direction::Forward, own_.value));
-                if (!before) return false;
-                squares = squares + *before;
-            }
-            if (own_.value + 1 < run_.schedule.ranks) {
-                links_.norms.put(box(Direction::Forward, own_.value + 1), std::move(squares), run_.clock);
-                const std::optional<at::Tensor> all = takeNorms(box(Direction::Backward, own_.value));
-                if (!all) return false;
-                squares = *all;
-            }
-            if (own_ > Rank{0}) links_.norms.put(box(Direction::Backward, own_.value - 1), squares, run_.clock);
-            times.ready = run_.clock.now();
-            run_.pipeline.clipGradients(own_, squares);
-            device_.drain();
-            return true;
-        };
-        if (!attempt(work, step, clip)) return false;
-        times.end = run_.clock.now();
-        sampleMemory(times.end);
-        RunEvent event = actionEvent(step, work, times);
-        event.value[RunEvent::kOfAll] = 1;
-        collectives().push(event);
-        end_ = times.end;
-        return true;
-    }
-
-    std::optional<at::Tensor> takeNorms(const BoxAddress& box)
-    {
-        if (!links_.norms.full(box)) run_.control.rest(rank_);
-        std::optional<Arrival<at::Tensor>> arrival = links_.norms.take(box);
-        if (!arrival || !run_.control.enter(rank_)) return std::nullopt;
-        return std::move(arrival->payload);
-    }
-
     // For what lies on the lane of collectives: where a second thread writes that, it has nothing to write while this one does.
     [[nodiscard]] EventRing<RunEvent>& collectives() { return replica_ ? run_.recorder.collectiveRing(rank_) : ring_; }
 
     void sampleMemory(TimeNs time)
     {
-        samples_.push_back({time, ledger_.held()});
+        memory_.add({time, ledger_.held()});
         recordMemory();
     }
 
@@ -588,10 +461,11 @@ private:
     MemoryLedger& ledger_;
     InputsInUse inUse_; // of a GPU
     DeviceQueue queue_; // of what it was asked for
+    RankFailures failures_;
+    MemoryTrack memory_;
     TimeNs end_ = 0; // of the last action
     std::optional<ReplicaRank> replica_;
-    std::vector<MemorySample> samples_; // since the last that was recorded
-    TimeNs recorded_ = 0;               // up to then
+    std::optional<RankExchange> exchange_;
     std::map<std::pair<Step, Work>, TimeNs> reloaded_; // whose action has not come yet
     std::array<std::optional<OperatorRecording>, 2> operators_; // of this thread, and of the helper's; none where they are not recorded
     std::optional<PairHelper> helper_;
