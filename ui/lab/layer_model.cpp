@@ -11,11 +11,13 @@ void LayerModel::setPlan(const engine::Plan& plan)
     engine::Expected<engine::Partition> inUse =
         plan.model.empty() ? engine::Expected<engine::Partition>(engine::Partition{}) : partitionOf(plan);
     engine::Partition partition = inUse.ok() ? std::move(inUse).value() : engine::Partition{};
-    if (plan.model == model_ && partition == partition_) return;
+    const engine::Precision precision = plan.run.precision;
+    if (plan.model == model_ && partition == partition_ && precision == precision_) return;
     beginResetModel();
     model_ = plan.model;
     partition_ = std::move(partition);
-    counts_ = model_.empty() || !engine::checkModel(model_).ok() ? std::vector<engine::LayerCounts>{} : engine::layerCounts(model_);
+    precision_ = precision;
+    counts_ = model_.empty() || !engine::checkModel(model_).ok() ? std::vector<engine::LayerCounts>{} : engine::layerCounts(model_, precision_);
     stages_.clear();
     for (std::size_t stage = 0; stage < partition_.size(); ++stage)
         stages_.insert(stages_.end(), static_cast<std::size_t>(partition_[stage]), static_cast<int>(stage));

@@ -27,6 +27,7 @@ public:
 private:
     engine::ModelSpec model_;
     engine::Partition partition_;
+    engine::Precision precision_ = engine::Precision::Fp32;
     std::vector<engine::LayerCounts> counts_;
     std::vector<int> stages_; // by layer; empty where the partition does not fit
 };

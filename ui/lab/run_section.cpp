@@ -18,6 +18,7 @@ namespace stagecraft::ui {
 using engine::CheckMode;
 using engine::DeviceKind;
 using engine::Plan;
+using engine::Precision;
 using engine::RunMode;
 using traces::TraceLevel;
 
@@ -44,7 +45,8 @@ QString troubleWithGpus(const Plan& plan, const EngineMachine& machine)
 
 RunSection::RunSection(QWidget* parent)
     : LabSection(parent), mode_(newCombo()), device_(newCombo()),
-      gpus_(new ValueEdit<std::vector<int>>(engine::parseGpus, engine::gpusText)), tracing_(newCombo()), tf32_(new QCheckBox(tr("Multiply in TF32"))),
+      gpus_(new ValueEdit<std::vector<int>>(engine::parseGpus, engine::gpusText)), tracing_(newCombo()), precision_(newCombo()),
+      tf32_(new QCheckBox(tr("Multiply in TF32"))),
       steps_(newSpin(1, 1'000'000)), check_(newCombo()), seed_(new ValueEdit<std::uint64_t>(parseSeed, showSeed)), command_(new QLineEdit),
       problem_(new InlineNote(InlineNote::Tone::Problem)), trouble_(new TroubleBox)
 {
@@ -64,6 +66,8 @@ RunSection::RunSection(QWidget* parent)
                                   {tr("actions"), TraceLevel::Events, tr("When each action began and ended; of a GPU by CUDA events.")},
                                   {tr("kernels"), TraceLevel::Kernels, tr("What an action consists of as well, beneath its block: a GPU's kernels and copies, by CUPTI; on the CPU LibTorch's operators.")},
                                   {tr("calls"), TraceLevel::Api, tr("Of a GPU each call of CUDA and each allocation as well.")}});
+    offer<Precision>(*precision_, {{tr("float32"), Precision::Fp32},
+                                   {tr("bfloat16"), Precision::Bf16, tr("Loss, sums of gradients and the main copy of the weights stay float32.")}});
     offer<CheckMode>(*check_, {{tr("off"), CheckMode::Off}, {tr("first step"), CheckMode::First}, {tr("all steps"), CheckMode::All}});
     command_->setPlaceholderText(tr("stagecraft-cli beside this program"));
     command_->setClearButtonEnabled(true);
@@ -76,7 +80,8 @@ RunSection::RunSection(QWidget* parent)
             tr("The number of each rank's GPU, or cpu, such as 0, 0, 1, cpu; empty: spread evenly, ranks that follow each other share one where "
                "there are fewer."));
     addField(*form, tr("Recording"), *tracing_, tr("How much is recorded beneath the actions; each takes more time than the one before. On the CPU kernels and calls are LibTorch's operators."));
-    addField(*form, tr("Precision"), *tf32_,
+    addField(*form, tr("Precision"), *precision_, tr("Of weights, activations, gradients and what goes from stage to stage."));
+    addField(*form, tr("Float32"), *tf32_,
              tr("GPUs may multiply with 10 bits of the 23 of a float32's mantissa (TensorFloat-32), which is faster, and coarser."));
     addField(*form, tr("Ste&ps"), *steps_, tr("Training steps of one run."));
     addField(*form, tr("Chec&k"), *check_, tr("Which steps are checked against the plain sequential model."));
@@ -99,6 +104,7 @@ RunSection::RunSection(QWidget* parent)
     });
     bind(*gpus_, "gpus", tr("GPUs of ranks"), [](Plan& plan) -> auto& { return plan.run.gpus; });
     bind(*tracing_, "tracing", tr("what is recorded"), [](Plan& plan) -> auto& { return plan.run.tracing; });
+    bind(*precision_, "precision", tr("precision"), [](Plan& plan) -> auto& { return plan.run.precision; });
     bind(*tf32_, "tf32", tr("TF32"), [](Plan& plan) -> auto& { return plan.run.tf32; });
     bind(*steps_, "steps", tr("steps"), [](Plan& plan) -> auto& { return plan.run.steps; });
     bind(*check_, "check", tr("check"), [](Plan& plan) -> auto& { return plan.run.check; });
@@ -125,6 +131,7 @@ void RunSection::showPlan()
     seed_->setValue(run.seed);
     gpus_->setValue(run.gpus);
     select(*tracing_, run.tracing);
+    select(*precision_, run.precision);
     tf32_->setChecked(run.tf32);
     select(*device_, run.device);
     showDevice();
@@ -144,7 +151,8 @@ void RunSection::showDevice()
 
     const bool onGpus = plan().run.device == DeviceKind::Cuda;
     setCapability(*gpus_, onGpus, tr("The ranks compute on the CPU."));
-    setCapability(*tf32_, onGpus, tr("The CPU multiplies in full float32."));
+    const bool fine = plan().run.precision == Precision::Fp32;
+    setCapability(*tf32_, onGpus && fine, fine ? tr("The CPU multiplies in full float32.") : tr("The run multiplies in bfloat16."));
     problem_->say(troubleWithGpus(plan(), machine_));
 }
 

@@ -39,6 +39,7 @@ private:
     QComboBox* device_;
     ValueEdit<std::vector<int>>* gpus_;
     QComboBox* tracing_;
+    QComboBox* precision_;
     QCheckBox* tf32_;
     QSpinBox* steps_;
     QComboBox* check_;

@@ -10,13 +10,13 @@ namespace {
 
 using traces::Expected;
 
-// Without what no simulation goes by: of a run, only the optimizer says how much state there is, and data has no part in it. What a
-// plan comes to have counts until it is left out here.
+// Without what no simulation goes by: of a run, only precision and optimizer say how much is held and sent, and data has no part in it.
+// What a plan comes to have counts until it is left out here.
 engine::Plan simulatedPart(engine::Plan plan)
 {
     plan.description.clear();
     plan.data = {};
-    plan.run = {.optimizer = plan.run.optimizer};
+    plan.run = {.precision = plan.run.precision, .optimizer = plan.run.optimizer};
     return plan;
 }
 

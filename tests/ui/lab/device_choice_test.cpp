@@ -83,6 +83,22 @@ TEST_F(DeviceChoiceTest, PutsARunOnGpusAndBack)
     EXPECT_FALSE(the<QCheckBox>("tf32").isChecked());
 }
 
+TEST_F(DeviceChoiceTest, TakesAPrecisionOnEveryDevice)
+{
+    auto& precision = the<QComboBox>("precision");
+    EXPECT_EQ(precision.currentText(), "float32");
+    QTest::keyClick(&precision, Qt::Key_Down);
+    EXPECT_EQ(plan().run.precision, engine::Precision::Bf16);
+    edit([](Plan& next) { next.run.device = DeviceKind::Cuda; });
+    EXPECT_TRUE(precision.isEnabled());
+    EXPECT_FALSE(the<QCheckBox>("tf32").isEnabled());
+    EXPECT_TRUE(the<QCheckBox>("tf32").toolTip().contains("The run multiplies in bfloat16."));
+    QTest::keyClick(&precision, Qt::Key_Up);
+    EXPECT_TRUE(the<QCheckBox>("tf32").isEnabled());
+    while (document.undoStack().canUndo()) document.undoStack().undo();
+    EXPECT_EQ(plan().run.precision, engine::Precision::Fp32);
+}
+
 TEST_F(DeviceChoiceTest, TellsOfTheGpusThatThereAre)
 {
     EXPECT_TRUE(device().toolTip().endsWith("0: NVIDIA H200, 139.8 GiB, compute capability 9.0\n1: NVIDIA T4, 14.56 GiB")) << device().toolTip().toStdString();

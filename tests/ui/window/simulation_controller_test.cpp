@@ -105,6 +105,10 @@ TEST(SimulationController, SimulatesAnewForWhatTheMachineAndTheOptimizerChange)
     plan.run.optimizer = engine::OptimizerKind::AdamW; // keeps two more values for each weight
     controller.setPlan(plan);
     EXPECT_GT(controller.simulation().figures.ranks[0].peakMemory, before.peakMemory);
+    const traces::Bytes fine = controller.simulation().figures.ranks[0].peakMemory;
+    plan.run.precision = engine::Precision::Bf16; // halves weights and activations, and adds a copy of the weights
+    controller.setPlan(plan);
+    EXPECT_LT(controller.simulation().figures.ranks[0].peakMemory, fine);
     plan.machine.rankScale.assign(static_cast<std::size_t>(plan.pipeline.ranks), 2);
     controller.setPlan(plan);
     EXPECT_EQ(controller.simulation().figures.ranks[0].busy, 2 * before.busy);
