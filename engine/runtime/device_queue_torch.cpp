@@ -75,11 +75,11 @@ void DeviceQueue::settleFirst()
     Asked& asked = asked_.front();
     RunEvent& event = asked.event;
     if (timed_) {
-        event.begin = asked.times.begin->time();
-        event.end = asked.times.end->time();
+        event.begin = std::max(asked.times.begin->time(), waited_);
+        event.end = std::max(asked.times.end->time(), event.begin);
         if (asked.times.ready) event.value[RunEvent::kReady] = asked.times.ready->time();
         if (asked.times.gathered) event.value[RunEvent::kGathered] = asked.times.gathered->time();
-        if (event.value[RunEvent::kAvailable] >= 0) event.value[RunEvent::kAvailable] = event.end;
+        if (event.value[RunEvent::kAvailable] >= 0) event.value[RunEvent::kAvailable] = std::max(event.end, event.value[RunEvent::kSent]);
     }
     lastEnd_ = std::max(lastEnd_, event.end);
     ring_.push(event);

@@ -64,6 +64,8 @@ public:
     void settleAll();
     void drain(traces::Step step); // and waits for what else the device was asked for
     [[nodiscard]] TimeNs lastEnd() const { return lastEnd_; } // of what is settled
+    // The rank has waited until then, by the host's clock: what comes next is shown behind that, whatever the device's differs by.
+    void waitedUntil(TimeNs time) { waited_ = time; }
     // What is not settled, and was asked for first: where settling throws, what failed is it, or what came before it unseen.
     [[nodiscard]] const RunEvent* oldest() const { return asked_.empty() ? nullptr : &asked_.front().event; }
 
@@ -83,6 +85,7 @@ private:
     traces::Rank rank_;
     std::deque<Asked> asked_;
     TimeNs lastEnd_ = 0;
+    TimeNs waited_ = 0;
 };
 
 } // namespace stagecraft::runtime

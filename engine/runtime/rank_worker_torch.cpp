@@ -96,6 +96,11 @@ private:
         end_ = std::max(end_, queue_.lastEnd());
     }
 
+    bool settleDeviceBefore(const Work& work, Step step)
+    {
+        return device_.isCpu() || failures_.settled([&] { settleDevice(step); }, "the device's part", step, work);
+    }
+
     bool beginOnDevice(Step step)
     {
         if (device_.isCpu()) return true;
@@ -190,35 +195,39 @@ private:
         end_ = end;
         std::vector<RunEvent> sends;
         if (links_.handoff.bounded())
-            for (Task& task : tasks) handOverBounded(task, step, sends);
+            for (Task& task : tasks)
+                if (!handOverBounded(task, step, sends)) return false;
         for (const Task& task : tasks) {
             RunEvent event = actionEvent(step, task.work, task.times, tasks.size() == 2 && &task == &tasks.front() ? 1 : 0);
             if (replica_ && replica_->isLast(task.work)) event.value[RunEvent::kLast] = 1;
             if (!record(event, task.onDevice, inUse_.usedUp(task.work, run_.schedule.inference()))) return false;
         }
-        for (const RunEvent& send : sends) ring_.push(send);
+        for (const RunEvent& send : sends) pushWait(send);
         if (replica_ && action.kind() == ActionKind::Optimizer) replica_->giveWeights(placeOf(action.work));
         return true;
     }
 
     // On the rank's own thread, as it may have to wait; the wait is a send between its actions.
-    void handOverBounded(Task& task, Step step, std::vector<RunEvent>& sends)
+    bool handOverBounded(Task& task, Step step, std::vector<RunEvent>& sends)
     {
         const std::optional<BoxAddress> box = outputBox(task.work, run_.schedule.stages());
-        if (!box) return;
+        if (!box) return true;
         const bool waits = !links_.handoff.hasRoom(*box);
         if (waits) {
+            if (!settleDeviceBefore(task.work, step)) return false; // the wait comes behind the action
             run_.control.rest(rank_);
             if (links_.waits != nullptr) links_.waits->enter(own_, task.work);
         }
-        const TimeNs begin = run_.clock.now();
+        const TimeNs begin = waits && task.onDevice.end ? std::max(run_.clock.now(), task.onDevice.end->time()) : run_.clock.now();
         task.times.available = links_.handoff.put(*box, Boundary{std::move(task.output), task.onDevice.end}, run_.clock);
-        if (!waits) return;
+        if (!waits) return true;
+        task.times.available = std::max(task.times.available, begin);
         task.times.sent = task.times.available;
         Work send = task.work;
         send.kind = task.work.kind == ActionKind::Forward ? ActionKind::SendForward : ActionKind::SendBackward;
         sends.push_back(waitEvent(step, WaitCause::Room, send, {begin, task.times.available}));
         end_ = task.times.available;
+        return true;
     }
 
     bool beginCopy(const Work& work, Step step)
@@ -333,13 +342,21 @@ private:
         memory_.record();
     }
 
+    void pushWait(const RunEvent& wait)
+    {
+        ring_.push(wait);
+        queue_.waitedUntil(wait.end);
+        end_ = std::max(end_, wait.end);
+    }
+
     bool waitWhileHeld(const Work& work, Step step)
     {
         if (!run_.trouble.holds(work.stage)) return true;
+        if (!settleDeviceBefore(work, step)) return false; // the wait comes behind what was asked for
         run_.control.rest(rank_);
-        const TimeNs begin = run_.clock.now();
+        const TimeNs begin = std::max(run_.clock.now(), end_);
         const bool goesOn = run_.trouble.awaitRelease(work.stage);
-        ring_.push(waitEvent(step, WaitCause::Hold, work, {begin, run_.clock.now()}));
+        pushWait(waitEvent(step, WaitCause::Hold, work, {begin, std::max(begin, run_.clock.now())}));
         return goesOn;
     }
 

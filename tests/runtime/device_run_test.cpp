@@ -325,6 +325,41 @@ TEST(DeviceRun, SlowsAStageDownByWhatItsDeviceTakes)
     EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
 }
 
+// The device's actions are recorded when they are known to be over, and a wait of the host lies behind those that were asked for before it.
+TEST(DeviceRun, HasTheWaitOfAStageThatIsHeldBehindItsActions)
+{
+    FakeGpus::get().reset({.count = 2});
+    Plan plan = small("1f1b", 2, 8);
+    plan.run.device = DeviceKind::Cuda;
+    plan.run.steps = 100'000;
+    plan.run.check = CheckMode::Off;
+    const std::unique_ptr<Session> session = makeLocalSession({.devices = &FakeGpus::get().source()});
+    ASSERT_TRUE(session->start(plan).ok());
+    Outcome outcome;
+    for (int i = 0; i < 5; ++i) {
+        const std::size_t steps = outcome.trace.steps().size();
+        follow(*session, outcome, [&] { return outcome.trace.steps().size() > steps; });
+        session->trouble({.stage = 1, .held = true});
+        while (session->waitForRecords(std::chrono::milliseconds(50))) gather(outcome, session->takeRecords());
+        session->trouble({.stage = 1, .held = false});
+    }
+    session->stop();
+    followToEnd(*session, outcome); // each record is taken by the trace, or gather() complains
+    EXPECT_EQ(outcome.last, SessionState::Stopped);
+    EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
+}
+
+TEST(DeviceRun, HasTheWaitForRoomBehindTheActionThatMadeTheTensor)
+{
+    Plan plan = small("gpipe", 3, 8);
+    plan.run.handoff = HandoffKind::Ring;
+    plan.run.handoffDepth = 1;
+    plan.run.slowdown = {1, 1, 20};
+    const Outcome outcome = runOn({.count = 3, .ofOperation = 100'000}, plan);
+    ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
+    EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
+}
+
 // From a GPU to the CPU and back: the same weights, so nearly the same loss as in one go.
 TEST(DeviceRun, GoesOnFromACheckpointOnAnotherDevice)
 {
