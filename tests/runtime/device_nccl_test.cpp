@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs in several processes, which are threads here (team.h), that hand over by an NCCL that is not there (nccl/fake_nccl.h) from GPU to GPU
-// that are not there (fake_gpu/fake_gpu.h). An exchange is carried out when both ranks have come to it, and is an operation on the streams of
-// both: memory that it reads or writes without an order that events give is found.
+// that are not there (fake_gpu/fake_gpu.h). An exchange is an operation on the streams of both ranks, that is over when both have asked for
+// it: memory that it reads or writes without an order that events give is found, and so is what takes a tensor that has not come.
 #include "tests/runtime/fake_gpu/fake_gpu.h"
 #include "tests/runtime/little_plan.h"
 #include "tests/runtime/manual_clock.h"
@@ -40,10 +40,8 @@ public:
     {
         FakeGpus::get().reset(gpus);
         nccl_.takeDeviceFrom([] { return FakeGpus::get().currentDevice(); });
-        nccl_.carryOutAtOnce([](const std::vector<FakeNccl::Side>& sides) {
-            std::vector<FakeGpus::Side> streams;
-            for (const FakeNccl::Side& each : sides) streams.push_back({.stream = each.stream, .reads = each.reads, .writes = each.writes});
-            FakeGpus::get().exchange(streams);
+        nccl_.tellExchanges([](const FakeNccl::Side& side) {
+            return FakeGpus::get().exchange({.stream = side.stream, .reads = side.reads, .writes = side.writes});
         });
     }
 
@@ -253,6 +251,45 @@ TEST(NcclRun, EndsWhereverTheGpusFail)
         }
     }
     EXPECT_EQ(FakeGpus::get().blocks(), before);
+}
+
+// Whose input does not come rests: a pause does not wait for it, nor does it count as a hang.
+TEST(NcclRun, PausesGoesOnAndStops)
+{
+    NcclProcesses processes({.count = 3});
+    const auto heard = [](const Outcome& outcome, SessionState state) { return std::find(outcome.states.begin(), outcome.states.end(), state) != outcome.states.end(); };
+    const TeamOutcome team = processes.run(little(100'000), {.lead = [&](Session& session, Outcome& outcome) {
+                                               for (int i = 0; i < 20; ++i) {
+                                                   const std::size_t steps = outcome.trace.steps().size();
+                                                   follow(session, outcome, [&] { return outcome.trace.steps().size() > steps; });
+                                                   session.pause();
+                                                   follow(session, outcome, [&] { return session.state() == SessionState::Paused; });
+                                                   session.resume();
+                                                   follow(session, outcome, [&] { return session.state() == SessionState::Running; });
+                                               }
+                                               session.stop();
+                                               followToEnd(session, outcome);
+                                           }});
+    for (const Outcome& each : team.ranks) EXPECT_EQ(each.last, SessionState::Stopped) << (each.failure ? each.failure->text : "");
+    EXPECT_TRUE(heard(team.ranks[0], SessionState::Paused));
+    processes.expectNothingLeft();
+}
+
+TEST(NcclRun, WaitsForAStageThatIsHeld)
+{
+    NcclProcesses processes({.count = 3});
+    const TeamOutcome team = processes.run(little(100'000), {.lead = [&](Session& session, Outcome& outcome) {
+                                               follow(session, outcome, [&] { return outcome.trace.steps().size() > 2; });
+                                               session.trouble({.stage = 1, .held = true});
+                                               while (session.waitForRecords(std::chrono::milliseconds(300))) gather(outcome, session.takeRecords());
+                                               const std::size_t steps = outcome.trace.steps().size();
+                                               session.trouble({.stage = 1, .held = false});
+                                               follow(session, outcome, [&] { return outcome.trace.steps().size() > steps + 2; });
+                                               session.stop();
+                                               followToEnd(session, outcome);
+                                           }});
+    for (const Outcome& each : team.ranks) EXPECT_EQ(each.last, SessionState::Stopped) << (each.failure ? each.failure->text : "");
+    processes.expectNothingLeft();
 }
 
 TEST(NcclRun, StopsWithinAStepWithoutAFailure)

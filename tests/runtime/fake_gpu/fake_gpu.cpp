@@ -419,26 +419,16 @@ void FakeGpus::reset(const Setup& wanted)
 const runtime::DeviceSource& FakeGpus::source() const { return devices; }
 const runtime::Clock& FakeGpus::clock() const { return hostClock; }
 std::vector<std::string> FakeGpus::races() const { return books().races(); }
-void FakeGpus::exchange(const std::vector<Side>& sides)
+std::function<void()> FakeGpus::exchange(const Side& side)
 {
-    const auto streamOf = [](const Side& side) { return static_cast<int>(reinterpret_cast<std::intptr_t>(side.stream)) - 1; };
-    const auto meet = [&] {
-        std::vector<Mark> marks;
-        for (const Side& side : sides) marks.push_back(books().record(streamOf(side)));
-        for (const Side& side : sides)
-            for (const Mark& mark : marks) books().block(streamOf(side), mark);
-    };
-    meet();
-    for (const Side& side : sides) {
-        std::vector<StreamBooks::Access> accesses;
-        for (const void* each : side.reads) accesses.push_back({books().blockOf(each), false});
-        for (const void* each : side.writes) accesses.push_back({books().blockOf(each), true});
-        try {
-            books().operate(streamOf(side), "an exchange", accesses, setup.ofCopy);
-        } catch (const std::exception&) { // a device that has failed: whoever waits for it is told
-        }
-    }
-    meet();
+    const auto stream = static_cast<int>(reinterpret_cast<std::intptr_t>(side.stream)) - 1;
+    std::vector<StreamBooks::Access> accesses;
+    for (const void* each : side.reads) accesses.push_back({books().blockOf(each), false});
+    for (const void* each : side.writes) accesses.push_back({books().blockOf(each), true});
+    books().operate(stream, "an exchange", accesses, setup.ofCopy);
+    auto come = std::make_shared<std::atomic<bool>>(false);
+    books().await(stream, come);
+    return [come] { books().hasCome(*come); };
 }
 
 int FakeGpus::currentDevice() const { return test::currentDevice; }

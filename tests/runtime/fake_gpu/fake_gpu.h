@@ -52,13 +52,13 @@ public:
     [[nodiscard]] const runtime::DeviceSource& source() const;
     [[nodiscard]] const runtime::Clock& clock() const; // of the calling thread on the host
     [[nodiscard]] std::vector<std::string> races() const;
-    // Streams of several devices, by their native handles, that do something as one: each begins when all have come, and all end together.
+    // A stream, by its native handle, does something that needs another rank: it is over when what is returned is called, by any thread.
     struct Side {
         void* stream = nullptr;
         std::vector<const void*> reads; // addresses in blocks
         std::vector<const void*> writes;
     };
-    void exchange(const std::vector<Side>& sides);
+    std::function<void()> exchange(const Side& side);
     [[nodiscard]] int currentDevice() const; // of the calling thread
     [[nodiscard]] int operations() const; // so far
     [[nodiscard]] int hostWaits() const;  // how often a thread has waited for a stream

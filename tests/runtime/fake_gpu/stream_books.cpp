@@ -102,6 +102,19 @@ traces::Interval StreamBooks::operate(int stream, const std::string& name, const
     return {begin, on.now.time};
 }
 
+void StreamBooks::await(int stream, std::shared_ptr<const std::atomic<bool>> come)
+{
+    const std::lock_guard lock(mutex_);
+    streams_[static_cast<std::size_t>(stream)].now.come = std::move(come);
+}
+
+void StreamBooks::hasCome(std::atomic<bool>& come)
+{
+    const std::lock_guard lock(mutex_);
+    come.store(true);
+    released_.notify_all();
+}
+
 Mark StreamBooks::record(int stream)
 {
     const std::lock_guard lock(mutex_);
@@ -116,6 +129,8 @@ void StreamBooks::block(int stream, const Mark& mark)
 {
     const std::lock_guard lock(mutex_);
     Mark& now = streams_[static_cast<std::size_t>(stream)].now;
+    // what it is to wait for is not there yet, and operations here compute at once
+    if (isUnderWay(mark)) races_.insert("stream " + std::to_string(stream) + " waits for what another rank has not sent");
     mergeInto(now.clock, mark.clock);
     now.time = std::max(now.time, mark.time);
     now.hangs = now.hangs || mark.hangs;
@@ -124,7 +139,7 @@ void StreamBooks::block(int stream, const Mark& mark)
 void StreamBooks::waitOnHost(const Mark& mark)
 {
     std::unique_lock lock(mutex_);
-    released_.wait(lock, [&] { return !mark.hangs || !hanging_; });
+    released_.wait(lock, [&] { return (!mark.hangs || !hanging_) && !isUnderWay(mark); });
     mergeInto(host_, mark.clock);
     timeOfThread() = std::max(timeOfThread(), mark.time);
     ++hostWaits_;
@@ -134,6 +149,7 @@ void StreamBooks::waitOnHost(const Mark& mark)
 bool StreamBooks::reached(const Mark& mark)
 {
     const std::lock_guard lock(mutex_);
+    if (isUnderWay(mark)) return false;
     for (std::size_t i = 0; i < mark.clock.size(); ++i)
         if (!includes(host_, static_cast<int>(i), mark.clock[i])) return false;
     return true;

@@ -6,6 +6,7 @@
 #include "traces/base/units.h"
 
 #include <condition_variable>
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -28,6 +29,7 @@ struct Mark {
     TimeNs time = 0;
     int device = 0;
     bool hangs = false; // until the books are released
+    std::shared_ptr<const std::atomic<bool>> come = {}; // what the stream waits for from another rank; null: nothing
 };
 
 class StreamBooks {
@@ -46,6 +48,9 @@ public:
         bool writes = false;
     };
     traces::Interval operate(int stream, const std::string& name, const std::vector<Access>& blocks, TimeNs cost); // when
+    // The stream does not go on before it has come.
+    void await(int stream, std::shared_ptr<const std::atomic<bool>> come);
+    void hasCome(std::atomic<bool>& come);
     [[nodiscard]] Mark record(int stream);
     void block(int stream, const Mark& mark);      // the stream waits for it
     void waitOnHost(const Mark& mark);             // so does the calling thread
@@ -87,6 +92,7 @@ private:
     std::condition_variable released_;
     Faults faults_;
     bool hanging_ = false; // not released yet
+    [[nodiscard]] static bool isUnderWay(const Mark& mark) { return mark.come && !mark.come->load(); }
     std::vector<Stream> streams_;
     std::map<int, std::vector<int>> pools_; // by device
     std::map<int, std::size_t> turns_;

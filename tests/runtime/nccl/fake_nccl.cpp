@@ -81,10 +81,10 @@ void FakeNccl::takeDeviceFrom(std::function<int()> current)
     currentDevice_ = std::move(current);
 }
 
-void FakeNccl::carryOutAtOnce(std::function<void(const std::vector<Side>&)> exchanged)
+void FakeNccl::tellExchanges(std::function<Over(const Side&)> tell)
 {
     const std::lock_guard lock(mutex_);
-    exchanged_ = std::move(exchanged);
+    tell_ = std::move(tell);
 }
 
 void FakeNccl::answerInProgress(int looks)
@@ -228,6 +228,7 @@ NcclResult FakeNccl::end()
         for (const Part& part : own) text += std::string(" ") + part.kind + std::to_string(part.peer) + " " + std::to_string(part.count);
         log_.push_back(text);
         communicator->groups.push_back(own);
+        if (tell_) communicator->overs.push_back(tellExchange(own));
         if (communicator->state == kSuccess) communicator->state = kInProgress; // an error stays
         communicator->looks = looks_;
         if (hanging_.erase(communicator->rank) > 0) {
@@ -249,9 +250,7 @@ NcclResult FakeNccl::look(void* handle, NcclResult* state)
     communicator->joined = communicator->joined || std::count_if(communicators_.begin(), communicators_.end(), [&](const auto& each) {
                                                        return !each->ended && each->id == communicator->id;
                                                    }) == communicator->size;
-    const bool carriedOut = !exchanged_ || communicator->groups.empty();
-    if (communicator->state == kInProgress && communicator->joined && --communicator->looks < 0 && connected(*communicator) && carriedOut)
-        communicator->state = kSuccess;
+    if (communicator->state == kInProgress && communicator->joined && --communicator->looks < 0 && connected(*communicator)) communicator->state = kSuccess;
     *state = communicator->state;
     return kSuccess;
 }
@@ -269,6 +268,8 @@ NcclResult FakeNccl::finishOne(void* handle, const char* what)
         return kInProgress;
     }
     communicator->ended = true;
+    for (const Over& over : communicator->overs) over();
+    communicator->overs.clear();
     released_.notify_all();
     return kSuccess;
 }
@@ -317,26 +318,26 @@ bool FakeNccl::carryOut(Communicator& communicator)
     std::set<Communicator*> all{&communicator};
     if (!meets(communicator, all)) return false;
     for (Communicator* each : all) move(*each, all);
-    if (exchanged_) tellExchange(all);
     for (Communicator* each : all) {
         each->groups.pop_front();
+        if (!each->overs.empty()) {
+            each->overs.front()();
+            each->overs.pop_front();
+        }
         ++each->carriedOut;
     }
     return true;
 }
 
-void FakeNccl::tellExchange(const std::set<Communicator*>& all) const
+FakeNccl::Over FakeNccl::tellExchange(const std::vector<Part>& group) const
 {
-    std::vector<Side> sides;
-    for (const Communicator* each : all) {
-        Side& side = sides.emplace_back();
-        for (const Part& part : each->groups.front()) {
-            side.stream = part.stream;
-            if (part.kind == '>') side.reads.push_back(part.from);
-            if (part.kind == '<') side.writes.push_back(part.to);
-        }
+    Side side;
+    for (const Part& part : group) {
+        side.stream = part.stream;
+        if (part.kind == '>') side.reads.push_back(part.from);
+        if (part.kind == '<') side.writes.push_back(part.to);
     }
-    exchanged_(sides);
+    return tell_(side);
 }
 
 void FakeNccl::move(Communicator& communicator, const std::set<Communicator*>& all)

@@ -37,14 +37,15 @@ public:
 
     // Beside other fakes (fake_gpu): where the calling thread is, whose device the test's own useDevice() has set.
     void takeDeviceFrom(std::function<int()> current);
-    // Devices that compute at once, on the thread that asks: a call is under way until what it asked for is carried out, and the test is
-    // told of each exchange, with the streams that were given for it.
+    // Each exchange that a rank asks for is told, with the stream that was given for it; what is returned is called when it is carried out,
+    // or its communicator ended.
     struct Side {
         void* stream = nullptr;
         std::vector<const void*> reads;
         std::vector<const void*> writes;
     };
-    void carryOutAtOnce(std::function<void(const std::vector<Side>&)> exchanged);
+    using Over = std::function<void()>;
+    void tellExchanges(std::function<Over(const Side&)> tell);
 
     void answerInProgress(int looks);              // to each call, before it is done
     void fail(int rank, NcclResult state);         // asynchronously
@@ -76,6 +77,7 @@ private:
         NcclResult state = 7;
         int looks = 0;
         std::deque<std::vector<Part>> groups; // not carried out
+        std::deque<Over> overs;               // of those
         std::size_t carriedOut = 0;
     };
     struct Open { // a group of this thread
@@ -95,7 +97,7 @@ private:
     Communicator* alive(void* handle, const char* call);
     void work();
     bool carryOut(Communicator& communicator);
-    void tellExchange(const std::set<Communicator*>& all) const;
+    [[nodiscard]] Over tellExchange(const std::vector<Part>& group) const;
     bool connected(const Communicator& communicator) const;
     Communicator* other(const Communicator& communicator, int rank) const;
     bool meets(const Communicator& communicator, std::set<Communicator*>& all) const;
@@ -110,7 +112,7 @@ private:
     bool hangs_ = false;
     bool gpus_ = true;
     std::function<int()> currentDevice_;
-    std::function<void(const std::vector<Side>&)> exchanged_;
+    std::function<Over(const Side&)> tell_;
     int looks_ = 1;
     std::vector<std::string> log_;
     std::vector<std::string> misuse_;
