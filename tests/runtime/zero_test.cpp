@@ -341,8 +341,9 @@ TEST(DividedReplicas, LetGoOfMemoryOnThreads)
         EXPECT_EQ(weights.back(), all / 2);
         EXPECT_EQ(*std::max_element(weights.begin(), weights.end()), all); // both of its stages
         const std::vector<Bytes>& gradients = outcome.trace.memorySeries(Rank{r}, MemoryClass::Gradients)->value;
-        EXPECT_EQ(*std::max_element(gradients.begin(), gradients.end()), all);
-        EXPECT_NE(std::find(gradients.begin(), gradients.end(), all / 2), gradients.end()); // of both stages the own parts, before the updates
+        const Bytes most = *std::max_element(gradients.begin(), gradients.end());
+        EXPECT_GT(most, all / 2);
+        EXPECT_LE(most, all); // less where those of one stage were summed before the other's last backward
         EXPECT_EQ(gradients.back(), 0);
     }
 }
