@@ -369,7 +369,11 @@ public:
     [[nodiscard]] std::int8_t deviceType() const override { return static_cast<std::int8_t>(kType); }
     [[nodiscard]] bool reaches(int, int) const override { return setup.peerAccess; }
     [[nodiscard]] double matmulPeak(int, engine::Precision) const override { return FakeGpus::kPeak; }
-    void bookMemory(const runtime::DeviceBooks& given) const override { theBooks = given; }
+    void bookMemory(const runtime::DeviceBooks& given) const override
+    {
+        static std::once_flag once; // several runs may begin at once, as processes do
+        std::call_once(once, [&] { theBooks = given; });
+    }
     [[nodiscard]] std::string fault(const std::vector<int>&) const override { return books().failed() ? "GPU 0: an illegal memory access was encountered" : ""; }
     void giveBackMemory() const override {}
 
