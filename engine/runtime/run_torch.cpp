@@ -346,7 +346,10 @@ bool Run::settle()
     if (!watch_ || start_.load() != Start::Given) return true;
     control_.stop();
     ended_.wait(false);
-    return !givenUp_;
+    if (!givenUp_) return true;
+    controller_.detach(); // nobody will wait for them
+    lookout_.detach();
+    return false;
 }
 
 std::vector<Record> Run::closingRecords()
