@@ -13,6 +13,8 @@ namespace stagecraft::runtime {
 
 // Any thread. The first call takes up to a second where there are GPUs.
 const DeviceSource& cudaDevices();
+// Those that a session was given, or NVIDIA's.
+inline const DeviceSource& devicesOr(const DeviceSource* given) { return given != nullptr ? *given : cudaDevices(); }
 
 // What the module offers, by this name and with C's linkage.
 inline constexpr const char* kCudaModule = "stagecraft_cuda.so";

@@ -67,7 +67,7 @@ double peakOf(const RunnablePlan& runnable, const DeviceSource* source)
     std::set<int> measured;
     for (const int gpu : runnable.gpus) {
         if (gpu == kOnCpu) all += matmulPeak(precision);
-        else if (runnable.plan.run.mode == RunMode::Emulated || measured.insert(gpu).second) all += (source != nullptr ? *source : cudaDevices()).matmulPeak(gpu, precision);
+        else if (runnable.plan.run.mode == RunMode::Emulated || measured.insert(gpu).second) all += devicesOr(source).matmulPeak(gpu, precision);
     }
     return all / static_cast<double>(runnable.gpus.size());
 }
@@ -80,13 +80,13 @@ double peakOfProcess(const RunnablePlan& runnable, const DeviceSource* source, R
     if (runnable.plan.run.device == DeviceKind::Cpu) return own == Rank{0} ? matmulPeak(precision) * runnable.schedule.ranks : 0;
     const int gpu = runnable.gpus[index(own)];
     if (gpu == kOnCpu) return matmulPeak(precision);
-    return firstOfItsGpu(runnable.places, own.value) ? (source != nullptr ? *source : cudaDevices()).matmulPeak(gpu, precision) : 0;
+    return firstOfItsGpu(runnable.places, own.value) ? devicesOr(source).matmulPeak(gpu, precision) : 0;
 }
 
 void giveBackGpuMemory(const DeviceSource* source)
 {
     try {
-        (source != nullptr ? *source : cudaDevices()).giveBackMemory();
+        devicesOr(source).giveBackMemory();
     } catch (...) { // a device that has failed gives nothing back
     }
 }
@@ -97,7 +97,7 @@ std::string faultOf(const RunnablePlan& runnable, const DeviceSource* source)
     std::erase(gpus, kOnCpu);
     std::ranges::sort(gpus);
     gpus.erase(std::ranges::unique(gpus).begin(), gpus.end());
-    return (source != nullptr ? *source : cudaDevices()).fault(gpus);
+    return devicesOr(source).fault(gpus);
 }
 
 // What a rank can hold at the most where each has a GPU of its own: that of the smallest. 0: not known. Processes have theirs each on its own
@@ -109,7 +109,7 @@ Bytes roomOnGpus(const RunnablePlan& runnable, const DeviceSource* source)
     if (std::set<int>(runnable.gpus.begin(), runnable.gpus.end()).size() < runnable.gpus.size()) return 0;
     Bytes least = 0;
     for (const int gpu : runnable.gpus) {
-        const Bytes memory = (source != nullptr ? *source : cudaDevices()).gpus()[static_cast<std::size_t>(gpu)].memory;
+        const Bytes memory = devicesOr(source).gpus()[static_cast<std::size_t>(gpu)].memory;
         least = least == 0 ? memory : std::min(least, memory);
     }
     return least;
@@ -129,18 +129,18 @@ std::vector<c10::Device> ofReplica(const std::vector<c10::Device>& devices, int 
 }
 
 // What concerns all GPUs is set where a run uses some.
-std::vector<c10::Device> devicesOf(const RunnablePlan& runnable, const DeviceSource* source)
+std::vector<c10::Device> devicesOf(const RunnablePlan& runnable, const DeviceSource* given)
 {
     const RunSpec& run = runnable.plan.run;
     if (run.device == DeviceKind::Cpu) return {};
-    if (source == nullptr) source = &cudaDevices();
-    source->bookMemory({.taken = &deviceBlockTaken, .gone = &deviceBlockGone});
+    const DeviceSource& source = devicesOr(given);
+    source.bookMemory({.taken = &deviceBlockTaken, .gone = &deviceBlockGone});
     at::globalContext().setAllowTF32CuBLAS(run.tf32);
     at::globalContext().setAllowTF32CuDNN(run.tf32);
     std::vector<c10::Device> devices;
     for (const int gpu : runnable.gpus)
         devices.push_back(gpu == kOnCpu ? c10::Device(c10::DeviceType::CPU)
-                                        : c10::Device(static_cast<c10::DeviceType>(source->deviceType()), static_cast<c10::DeviceIndex>(gpu)));
+                                        : c10::Device(static_cast<c10::DeviceType>(source.deviceType()), static_cast<c10::DeviceIndex>(gpu)));
     return devices;
 }
 

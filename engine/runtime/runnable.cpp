@@ -318,8 +318,7 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMem
         return Error{"run.precision: replicas that divide optimizer, gradients or weights gather weights of float32 alone: take sharding none, or precision "
                      "fp32, or simulate it"};
     Expected<std::vector<int>> gpus(std::vector<int>(static_cast<std::size_t>(ranks), kOnCpu));
-    const auto source = [devices]() -> const DeviceSource& { return devices != nullptr ? *devices : cudaDevices(); };
-    if (plan.run.device == DeviceKind::Cuda) gpus = gpuPlaces(plan, source(), group);
+    if (plan.run.device == DeviceKind::Cuda) gpus = gpuPlaces(plan, devicesOr(devices), group);
     if (!gpus.ok()) return gpus.error();
     const Expected<Partition> partition = partitionOf(plan);
     if (!partition.ok()) return partition.error();
@@ -328,7 +327,7 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMem
     if (plan.run.mode == RunMode::Processes) {
         runnable.places.resize(static_cast<std::size_t>(plan.pipeline.ranks));
         RankPlace& own = runnable.places[static_cast<std::size_t>(group->rank())];
-        own = plan.run.device == DeviceKind::Cuda ? placeOfRank(runnable.gpus, *group, source()) : RankPlace{.host = group->member(group->rank()).host, .gpu = ""};
+        own = plan.run.device == DeviceKind::Cuda ? placeOfRank(runnable.gpus, *group, devicesOr(devices)) : RankPlace{.host = group->member(group->rank()).host, .gpu = ""};
     }
     if (plan.machine.replicas > 1 && gathersWeights(runnable.schedule)) // a list that divides weights divides all, whoever wrote it
         runnable.plan.pipeline.sharding = runnable.costs.sharding = Sharding::Zero3;
