@@ -3,15 +3,7 @@
 
 #include <chrono>
 
-#include <pthread.h>
-
 namespace stagecraft::runtime {
-
-namespace {
-
-constexpr std::chrono::milliseconds kPeriod{10};
-
-} // namespace
 
 NcclLink::NcclLink(const NcclSource& source, const Member& member, const Watch& watch)
     : rank_(member.rank), device_(member.device), useDevice_(member.useDevice), watch_(watch),
@@ -21,27 +13,16 @@ NcclLink::NcclLink(const NcclSource& source, const Member& member, const Watch& 
                .members = {{member.rank, member.device}},
                .useDevice = member.useDevice,
                .faulty = [this](const NcclFault& fault) { failWith(fault); }}),
-      watchdog_([this](const std::stop_token& stop) { work(stop); })
+      watchdog_(clique_, std::chrono::milliseconds(10), [this] { beforeLook(); })
 {
-    pthread_setname_np(watchdog_.native_handle(), "nccl watchdog");
-}
-
-NcclLink::~NcclLink()
-{
-    watchdog_.request_stop();
-    watchdog_.join();
 }
 
 // On the rank's device: to ask it about an event while another is the thread's would wake up that one.
-void NcclLink::work(const std::stop_token& stop)
+void NcclLink::beforeLook()
 {
     static_cast<void>(useDevice_(device_)); // connect() tells where that fails
-    while (!stop.stop_requested()) {
-        clock_.tick(watch_.standsStill());
-        if (watch_.control.ending()) clique_.giveUp("the run ends");
-        static_cast<void>(clique_.look());
-        std::this_thread::sleep_for(kPeriod);
-    }
+    clock_.tick(watch_.standsStill());
+    if (watch_.control.ending()) clique_.giveUp("the run ends");
 }
 
 // Before the communicators end: from then on what this rank computes is nothing, and its reasons would be none.

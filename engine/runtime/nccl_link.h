@@ -16,8 +16,6 @@
 #include "engine/transport/nccl/standing_clock.h"
 
 #include <functional>
-#include <stop_token>
-#include <thread>
 
 namespace stagecraft::runtime {
 
@@ -35,7 +33,6 @@ public:
         std::function<bool()> standsStill; // on purpose: paused, or held
     };
     NcclLink(const NcclSource& source, const Member& member, const Watch& watch);
-    ~NcclLink();
     NcclLink(const NcclLink&) = delete;
     NcclLink& operator=(const NcclLink&) = delete;
 
@@ -45,7 +42,7 @@ public:
     Expected<void> finish() { return clique_.finish(); } // waits for what was issued everywhere
 
 private:
-    void work(const std::stop_token& stop);
+    void beforeLook(); // the watchdog's
     void failWith(const NcclFault& fault);
 
     int rank_;
@@ -54,7 +51,7 @@ private:
     Watch watch_;
     StandingClock clock_;
     NcclClique clique_;
-    std::jthread watchdog_; // last: it uses the others
+    NcclWatchdog watchdog_; // last: it uses the others
 };
 
 } // namespace stagecraft::runtime

@@ -94,9 +94,10 @@ bool NcclClique::look()
     return false;
 }
 
-NcclWatchdog::NcclWatchdog(NcclClique& clique, std::chrono::milliseconds period)
-    : thread_([&clique, period](const std::stop_token& stop) {
+NcclWatchdog::NcclWatchdog(NcclClique& clique, std::chrono::milliseconds period, std::function<void()> before)
+    : thread_([&clique, period, before = std::move(before)](const std::stop_token& stop) {
           while (!stop.stop_requested()) {
+              if (before) before();
               clique.look();
               std::this_thread::sleep_for(period);
           }

@@ -18,6 +18,7 @@
 #include "engine/transport/nccl/communicator.h"
 
 #include <chrono>
+#include <functional>
 #include <list>
 #include <optional>
 #include <string>
@@ -70,10 +71,10 @@ private:
     std::list<NcclCommunicator> communicators_; // as the members
 };
 
-// Looks at a clique while it lives.
+// Looks at a clique while it lives, on a thread of its own. `before`, if any, is called on that before each look.
 class NcclWatchdog {
 public:
-    explicit NcclWatchdog(NcclClique& clique, std::chrono::milliseconds period = std::chrono::milliseconds(10));
+    explicit NcclWatchdog(NcclClique& clique, std::chrono::milliseconds period = std::chrono::milliseconds(10), std::function<void()> before = {});
 
 private:
     std::jthread thread_;
