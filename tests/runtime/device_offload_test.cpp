@@ -37,14 +37,6 @@ Plan moving(const std::string& schedule, int ranks, int chunks, RunMode mode)
     return plan;
 }
 
-std::string saidBy(const Outcome& outcome) { return outcome.failure ? outcome.failure->text : ""; }
-
-Bytes most(const traces::Trace& trace, int rank, MemoryClass memory)
-{
-    const traces::MemorySeries* series = trace.memorySeries(Rank{rank}, memory);
-    return series == nullptr ? 0 : *std::max_element(series->value.begin(), series->value.end());
-}
-
 // What lies on the lanes of copies: by rank, kind of action and how often.
 std::map<std::pair<int, std::string>, int> copiesIn(const traces::Trace& trace)
 {
@@ -104,8 +96,8 @@ TEST(OffloadOnGpus, LeavesTheRankLessToHold)
     const Outcome kept = runOn({.count = 1, .ofOperation = 1'000}, plan);
     ASSERT_TRUE(moved.result && kept.result);
     for (const int rank : {0, 1})
-        EXPECT_LT(static_cast<double>(most(moved.trace, rank, MemoryClass::Activations)),
-                  0.8 * static_cast<double>(most(kept.trace, rank, MemoryClass::Activations)));
+        EXPECT_LT(static_cast<double>(most(moved.trace, Rank{rank}, MemoryClass::Activations)),
+                  0.8 * static_cast<double>(most(kept.trace, Rank{rank}, MemoryClass::Activations)));
 }
 
 TEST(OffloadOnGpus, GoesBetweenGpusAndTheCpu)

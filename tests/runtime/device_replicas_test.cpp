@@ -57,31 +57,16 @@ Plan linear(const std::string& schedule, int ranks, int replicas, RunMode mode =
     return plan;
 }
 
-std::string saidBy(const Outcome& outcome) { return outcome.failure ? outcome.failure->text : ""; }
-
-Bytes most(const traces::Trace& trace, Rank rank, MemoryClass memory)
+std::vector<CaseOnGpus> everySynchronousFamily()
 {
-    const traces::MemorySeries* series = trace.memorySeries(rank, memory);
-    return series == nullptr ? 0 : *std::max_element(series->value.begin(), series->value.end());
-}
-
-struct Case {
-    FamilyCase family;
-    int gpus = 1;
-};
-
-void PrintTo(const Case& each, std::ostream* out) { *out << caseName(each.family.name, each.family.mode) << " on " << each.gpus; }
-
-std::vector<Case> everySynchronousFamily()
-{
-    std::vector<Case> cases;
+    std::vector<CaseOnGpus> cases;
     for (const ScheduleFamily& family : scheduleFamilies())
         for (const auto& [mode, gpus] : {std::pair{RunMode::Threads, 1}, {RunMode::Threads, 4}, {RunMode::Emulated, 1}})
             if (!family.asynchronous) cases.push_back({familyCase(family, 4, mode), gpus});
     return cases;
 }
 
-class ReplicatedFamilyOnGpus : public testing::TestWithParam<Case> {};
+class ReplicatedFamilyOnGpus : public testing::TestWithParam<CaseOnGpus> {};
 
 TEST_P(ReplicatedFamilyOnGpus, TrainsAsOnTheCpuInAnOrderThatEventsGive)
 {
@@ -108,8 +93,8 @@ TEST_P(ReplicatedFamilyOnGpus, TrainsAsOnTheCpuInAnOrderThatEventsGive)
     EXPECT_EQ(sums(outcome), sums(onCpu));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ReplicatedFamilyOnGpus, testing::ValuesIn(everySynchronousFamily()), [](const testing::TestParamInfo<Case>& of) {
-    return caseName(of.param.family.name, of.param.family.mode) + "_" + std::to_string(of.param.gpus);
+INSTANTIATE_TEST_SUITE_P(All, ReplicatedFamilyOnGpus, testing::ValuesIn(everySynchronousFamily()), [](const testing::TestParamInfo<CaseOnGpus>& of) {
+    return nameOf(of.param);
 });
 
 // One order of addition, whoever comes first and wherever they are.

@@ -30,16 +30,9 @@ using traces::Rank;
 using traces::Step;
 using traces::TimeNs;
 
-struct Case {
-    FamilyCase family;
-    int gpus = 1;
-};
-
-void PrintTo(const Case& each, std::ostream* out) { *out << caseName(each.family.name, each.family.mode, each.family.precision) << " on " << each.gpus; }
-
-std::vector<Case> everyFamily()
+std::vector<CaseOnGpus> everyFamily()
 {
-    std::vector<Case> cases;
+    std::vector<CaseOnGpus> cases;
     for (const ScheduleFamily& family : scheduleFamilies())
         for (const auto& [mode, gpus] : {std::pair{RunMode::Threads, 1}, {RunMode::Threads, 4}, {RunMode::Emulated, 1}})
             cases.push_back({familyCase(family, 4, mode), gpus});
@@ -50,7 +43,7 @@ std::vector<Case> everyFamily()
     return cases;
 }
 
-class EveryFamilyOnGpus : public testing::TestWithParam<Case> {};
+class EveryFamilyOnGpus : public testing::TestWithParam<CaseOnGpus> {};
 
 TEST_P(EveryFamilyOnGpus, TrainsAsOnTheCpuInAnOrderThatEventsGive)
 {
@@ -68,8 +61,8 @@ TEST_P(EveryFamilyOnGpus, TrainsAsOnTheCpuInAnOrderThatEventsGive)
     EXPECT_GT(FakeGpus::get().operations(), 100);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryFamilyOnGpus, testing::ValuesIn(everyFamily()), [](const testing::TestParamInfo<Case>& of) {
-    return caseName(of.param.family.name, of.param.family.mode, of.param.family.precision) + "_" + std::to_string(of.param.gpus);
+INSTANTIATE_TEST_SUITE_P(All, EveryFamilyOnGpus, testing::ValuesIn(everyFamily()), [](const testing::TestParamInfo<CaseOnGpus>& of) {
+    return nameOf(of.param);
 });
 
 Plan small(const std::string& schedule, int ranks, int microbatches, RunMode mode = RunMode::Threads)
@@ -226,8 +219,7 @@ TEST(DeviceRun, BooksWhatItCopiesFromAnotherGpu)
     plan.partition = {2, 1};
     const auto most = [&](int gpus) {
         const Outcome outcome = runOn({.count = gpus}, plan);
-        const traces::MemorySeries* series = outcome.trace.memorySeries(Rank{1}, traces::MemoryClass::Activations);
-        return series == nullptr ? traces::Bytes{0} : *std::max_element(series->value.begin(), series->value.end());
+        return runtime::most(outcome.trace, Rank{1}, traces::MemoryClass::Activations);
     };
     const traces::Bytes input = 2 * 16 * 4;
     EXPECT_GE(most(2) - most(1), 3 * input); // shared, they stay in the books of who made them
@@ -241,10 +233,6 @@ TEST(DeviceRun, LetsGoOfAllMemoryAndBooksItByRankAndClass)
     const Outcome outcome = runOn({.count = 2}, plan);
     ASSERT_TRUE(outcome.result);
     EXPECT_EQ(FakeGpus::get().blocks(), before);
-    const auto most = [](const traces::Trace& trace, Rank rank, traces::MemoryClass memory) {
-        const traces::MemorySeries* series = trace.memorySeries(rank, memory);
-        return series == nullptr ? traces::Bytes{0} : *std::max_element(series->value.begin(), series->value.end());
-    };
     for (const Rank rank : {Rank{0}, Rank{1}})
         for (const traces::MemoryClass memory : {traces::MemoryClass::Weights, traces::MemoryClass::Optimizer, traces::MemoryClass::Gradients})
             EXPECT_EQ(most(outcome.trace, rank, memory), most(onCpu.trace, rank, memory)) << traces::memoryClassText(memory);

@@ -31,14 +31,6 @@ using traces::TimeNs;
 
 constexpr std::array kDivided{Sharding::Zero1, Sharding::Zero2, Sharding::Zero3};
 
-Plan divided(Plan plan, Sharding sharding, int replicas = 2)
-{
-    plan.machine.replicas = replicas;
-    plan.machine.bucketBytes = 16 << 10;
-    plan.pipeline.sharding = sharding;
-    return plan;
-}
-
 // Two chunks on each of two ranks, every tensor in equal halves, and layers for which LibTorch takes the same kernels wherever they are.
 Plan halved(Sharding sharding, RunMode mode)
 {
@@ -57,8 +49,6 @@ Plan halved(Sharding sharding, RunMode mode)
 // What the host does lies between what the devices do.
 LocalSessionOptions onDevicesClock() { return {.clock = &FakeGpus::get().clock()}; }
 
-std::string saidBy(const Outcome& outcome) { return outcome.failure ? outcome.failure->text : ""; }
-
 std::vector<Bytes> held(const traces::Trace& trace, int rank, MemoryClass memory)
 {
     const traces::MemorySeries* series = trace.memorySeries(Rank{rank}, memory);
@@ -67,23 +57,16 @@ std::vector<Bytes> held(const traces::Trace& trace, int rank, MemoryClass memory
 
 Bytes most(const std::vector<Bytes>& values) { return *std::max_element(values.begin(), values.end()); }
 
-struct Case {
-    FamilyCase family;
-    int gpus = 1;
-};
-
-void PrintTo(const Case& each, std::ostream* out) { *out << caseName(each.family.name, each.family.mode) << " on " << each.gpus; }
-
-std::vector<Case> everySynchronousFamily()
+std::vector<CaseOnGpus> everySynchronousFamily()
 {
-    std::vector<Case> cases;
+    std::vector<CaseOnGpus> cases;
     for (const ScheduleFamily& family : scheduleFamilies())
         for (const auto& [mode, gpus] : {std::pair{RunMode::Threads, 4}, {RunMode::Emulated, 1}})
             if (!family.asynchronous) cases.push_back({familyCase(family, 4, mode), gpus});
     return cases;
 }
 
-class DividedFamilyOnGpus : public testing::TestWithParam<Case> {};
+class DividedFamilyOnGpus : public testing::TestWithParam<CaseOnGpus> {};
 
 TEST_P(DividedFamilyOnGpus, TrainsAsOnTheCpuInAnOrderThatEventsGive)
 {
@@ -101,8 +84,8 @@ TEST_P(DividedFamilyOnGpus, TrainsAsOnTheCpuInAnOrderThatEventsGive)
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, DividedFamilyOnGpus, testing::ValuesIn(everySynchronousFamily()), [](const testing::TestParamInfo<Case>& of) {
-    return caseName(of.param.family.name, of.param.family.mode) + "_" + std::to_string(of.param.gpus);
+INSTANTIATE_TEST_SUITE_P(All, DividedFamilyOnGpus, testing::ValuesIn(everySynchronousFamily()), [](const testing::TestParamInfo<CaseOnGpus>& of) {
+    return nameOf(of.param);
 });
 
 // The same bits as whole replicas on the CPU; of each class each replica holds its part when a step is over.

@@ -31,6 +31,15 @@ inline engine::Plan littleTransformer(const std::string& schedule, int ranks, in
     return plan;
 }
 
+// Replicas that divide so much.
+inline engine::Plan divided(engine::Plan plan, engine::Sharding sharding, int replicas = 2)
+{
+    plan.machine.replicas = replicas;
+    plan.machine.bucketBytes = 16 << 10;
+    plan.pipeline.sharding = sharding;
+    return plan;
+}
+
 struct FamilyCase {
     std::string name;
     int ranks, chunks, microbatches;

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -71,6 +72,14 @@ inline Outcome runPlan(const engine::Plan& plan, const LocalSessionOptions& opti
     EXPECT_TRUE(started.ok()) << started.error().message;
     if (started.ok()) followToEnd(*session, outcome);
     return outcome;
+}
+
+inline std::string saidBy(const Outcome& outcome) { return outcome.failure ? outcome.failure->text : ""; }
+
+inline traces::Bytes most(const traces::Trace& trace, traces::Rank rank, traces::MemoryClass memory)
+{
+    const traces::MemorySeries* series = trace.memorySeries(rank, memory);
+    return series == nullptr ? 0 : *std::max_element(series->value.begin(), series->value.end());
 }
 
 inline engine::Plan preset(std::string_view name)

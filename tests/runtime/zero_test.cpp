@@ -32,14 +32,6 @@ using traces::Stage;
 using traces::Step;
 using traces::TimeNs;
 
-Plan divided(Plan plan, Sharding sharding, int replicas = 2)
-{
-    plan.machine.replicas = replicas;
-    plan.machine.bucketBytes = 16 << 10;
-    plan.pipeline.sharding = sharding;
-    return plan;
-}
-
 // Two chunks on each of two ranks, and every tensor in equal halves.
 Plan halved(RunMode mode)
 {

@@ -83,4 +83,25 @@ inline std::shared_ptr<traces::Trace> twoRanks(const TraceShape& shape = {})
     return trace;
 }
 
+// twoRanks() on a GPU: two kernels of rank 0 (0-1 and 2-3 ms) and why its stream stood still between them.
+struct StreamWithGap {
+    std::shared_ptr<traces::Trace> trace = twoRanks();
+    traces::LaneId stream{};
+    traces::LaneId gaps{};
+};
+inline StreamWithGap streamWithGap(const char* cause)
+{
+    using namespace traces;
+    StreamWithGap made;
+    made.stream = made.trace->addLane({.rank = Rank{0}, .kind = LaneKind::Stream, .depth = 0, .name = "GPU 0 stream 7"});
+    made.gaps = made.trace->addLane({.rank = Rank{0}, .kind = LaneKind::Stream, .depth = 1, .name = "GPU 0 stream 7, gaps"});
+    const auto add = [&](LaneId lane, const char* name, TimeNs from, TimeNs to) {
+        made.trace->append(lane, {.begin = from, .end = to, .action = {}, .step = Step{0}, .text = made.trace->intern(name)});
+    };
+    add(made.stream, "gemm", 0, kMs);
+    add(made.stream, "relu", 2 * kMs, 3 * kMs);
+    add(made.gaps, cause, kMs, 2 * kMs);
+    return made;
+}
+
 } // namespace stagecraft::ui::support

@@ -9,6 +9,7 @@ namespace stagecraft::ui {
 namespace {
 
 using support::kMs;
+using support::streamWithGap;
 using support::twoRanks;
 using traces::LaneId;
 
@@ -46,15 +47,7 @@ TEST_F(HitTest, FindsEverySlice)
 
 TEST_F(HitTest, FindsWhyAStreamStandsStill)
 {
-    const auto trace = twoRanks();
-    const LaneId stream = trace->addLane({.rank = traces::Rank{0}, .kind = traces::LaneKind::Stream, .depth = 0, .name = "GPU 0 stream 7"});
-    const LaneId gaps = trace->addLane({.rank = traces::Rank{0}, .kind = traces::LaneKind::Stream, .depth = 1, .name = "GPU 0 stream 7, gaps"});
-    const auto add = [&](LaneId lane, const char* name, traces::TimeNs from, traces::TimeNs to) {
-        trace->append(lane, {.begin = from, .end = to, .action = {}, .step = traces::Step{0}, .text = trace->intern(name)});
-    };
-    add(stream, "gemm", 0, kMs);
-    add(stream, "relu", 2 * kMs, 3 * kMs);
-    add(gaps, "host had not launched", kMs, 2 * kMs);
+    const auto [trace, stream, gaps] = streamWithGap("host had not launched");
     show({{trace}});
     EXPECT_EQ(at(0.5, 0, stream).slice, (traces::SliceRef{stream, 0}));
     const TimelineItem item = at(1.5, 0, stream);

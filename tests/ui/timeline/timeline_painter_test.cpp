@@ -22,6 +22,7 @@ namespace stagecraft::ui {
 namespace {
 
 using support::kMs;
+using support::streamWithGap;
 using support::twoRanks;
 using traces::LaneId;
 using traces::PaintClass;
@@ -129,15 +130,7 @@ TEST_P(Painting, HatchesBubbles)
 
 TEST_P(Painting, HatchesWhatIsKnownOfAStreamsGaps)
 {
-    const auto trace = twoRanks();
-    const LaneId stream = trace->addLane({.rank = traces::Rank{0}, .kind = traces::LaneKind::Stream, .depth = 0, .name = "GPU 0 stream 7"});
-    const LaneId gaps = trace->addLane({.rank = traces::Rank{0}, .kind = traces::LaneKind::Stream, .depth = 1, .name = "GPU 0 stream 7, gaps"});
-    const auto add = [&](LaneId lane, const char* name, traces::TimeNs from, traces::TimeNs to) {
-        trace->append(lane, {.begin = from, .end = to, .action = {}, .step = traces::Step{0}, .text = trace->intern(name)});
-    };
-    add(stream, "gemm", 0, kMs);
-    add(stream, "relu", 2 * kMs, 3 * kMs);
-    add(gaps, "launch on its way", kMs, 2 * kMs);
+    const auto [trace, stream, gaps] = streamWithGap("launch on its way");
     scene_.setSources({{trace}});
     paint();
     EXPECT_EQ(at(0.9, 0, stream), block(PaintClass::Other));
