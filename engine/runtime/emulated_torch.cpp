@@ -15,9 +15,8 @@
 #include "engine/probe/tagging_allocator.h"
 #include "engine/runtime/boundary.h"
 #include "engine/runtime/busy_watch.h"
-#include "engine/runtime/device_collectives_torch.h"
 #include "engine/runtime/device_queue_torch.h"
-#include "engine/runtime/emulated_replicas.h"
+#include "engine/runtime/emulated_sums_torch.h"
 #include "engine/runtime/rank_work.h"
 #include "engine/runtime/run_messages.h"
 #include "engine/runtime/virtual_copies_torch.h"
@@ -62,18 +61,7 @@ public:
             handoffs_.push_back(std::make_unique<LocalHandoff<Boundary>>(run_.schedule.stages(), mostUnits(run_.schedule), Patience{},
                                                                            static_cast<int>(run_.schedule.flows().size())));
         if (run_.plan.run.tracing >= TraceLevel::Kernels) operators_.emplace(run_.clock);
-        if (run_.sums == nullptr) return;
-        onDevices_ = deviceCollectives(replicas);
-        sums_.emplace(run_.costs.machine, static_cast<int>(ranks_.size()), onDevices_ ? *onDevices_ : onCpu_);
-        if (run_.sums->byActions()) return;
-        for (const Execution& replica : replicas_)
-            for (const Place& place : places(run_.schedule))
-                replica.pipeline.stage(place).onFinalGradients([this, &replica, place](int layer) { giveGradients(replica, place, layer); });
-    }
-    ~Emulation()
-    {
-        for (const Execution& replica : replicas_)
-            for (const Place& place : places(run_.schedule)) replica.pipeline.stage(place).onFinalGradients({});
+        if (run_.sums != nullptr) sums_.emplace(ranks(), memory_);
     }
     Emulation(const Emulation&) = delete;
     Emulation& operator=(const Emulation&) = delete;
@@ -121,7 +109,7 @@ private:
 
     bool runStep(Step step)
     {
-        step_ = step;
+        if (sums_) sums_->beginStep(step);
         std::size_t left = 0;
         for (const auto& list : lists_) left += list.size();
         while (left > 0) {
@@ -181,7 +169,7 @@ private:
     {
         if (sharesNorm(action)) return meetingOfAll();
         if (action.kind() == ActionKind::AllReduce) return meeting(rank, action);
-        if (sums_ && action.kind() == ActionKind::Optimizer) return summedAt(rank, placeOf(action.work));
+        if (sums_ && action.kind() == ActionKind::Optimizer) return sums_->summedAt(rank, placeOf(action.work));
         LocalHandoff<Boundary>& handoff = handoffOf(rank);
         TimeNs ready = 0;
         bool there = true;
@@ -198,20 +186,7 @@ private:
         return there ? std::optional(ready) : std::nullopt;
     }
 
-    // When the replicas have the sum of their gradients of a stage; nothing while they have not.
-    [[nodiscard]] std::optional<TimeNs> summedAt(Rank rank, const Place& place) const
-    {
-        return sums_->doneAt(run_.sums->gradients(replicaOf(rank), place));
-    }
-
-    // When the weights are there that the work uses or gives up, -1 where no UNSHARD gathers them; nothing while another replica has not
-    // come to that.
-    [[nodiscard]] std::optional<TimeNs> gatheredAt(Rank rank, const Work& work) const
-    {
-        if (!sums_ || !(engine::usesWeights(work.kind) || work.kind == ActionKind::Reshard)) return -1;
-        const std::vector<Turn>& turns = run_.sums->gathers(replicaOf(rank), placeOf(work));
-        return turns.empty() ? std::optional<TimeNs>(-1) : sums_->doneAt(turns);
-    }
+    [[nodiscard]] std::optional<TimeNs> gatheredAt(Rank rank, const Work& work) const { return sums_ ? sums_->gatheredAt(rank, work) : -1; }
 
     // The moment at which both ranks that hold a copy of the weights have come to the sum of their gradients.
     [[nodiscard]] std::optional<TimeNs> meeting(Rank rank, const Action& action) const
@@ -226,7 +201,7 @@ private:
         if (partner != rank && (ranks_[r].next == lists_[r].size() || lists_[r][ranks_[r].next] != Action{action.partner, action.work})) return std::nullopt;
         for (const Place& place : {own, other}) { // each copy's own sum comes first
             if (!sums_) break;
-            const std::optional<TimeNs> summed = summedAt(rank, place);
+            const std::optional<TimeNs> summed = sums_->summedAt(rank, place);
             if (!summed) return std::nullopt;
             at = std::max({at, *summed, sums_->freeAt(among(rank, place))});
         }
@@ -240,7 +215,7 @@ private:
         for (std::size_t r = 0; r < ranks_.size(); ++r) {
             if (ranks_[r].next == lists_[r].size() || !sharesNorm(nextOf(Rank{r}))) return std::nullopt;
             for (const Place& place : placesOf(run_.schedule, inReplica(Rank{r})))
-                if (sums_ && !summedAt(Rank{r}, place)) return std::nullopt;
+                if (sums_ && !sums_->summedAt(Rank{r}, place)) return std::nullopt;
             all = std::max(all, comesToNormAt(r));
         }
         return all;
@@ -320,59 +295,18 @@ private:
     [[nodiscard]] VirtualCopies& copiesOf(Rank rank) const { return *copies_[static_cast<std::size_t>(replicaOf(rank))]; }
     bool goOnBesideUntil(TimeNs time)
     {
-        if (sums_) sums_->endUntil(time, [this](const Collective& sum, TimeNs at) { keepOwnGradients(sum, at); });
+        if (sums_) sums_->endUntil(time);
         return std::all_of(copies_.begin(), copies_.end(), [&](const auto& copies) { return copies->runUntil(time); }) && !run_.control.ending();
     }
 
-    [[nodiscard]] int replicaOf(Rank rank) const { return rank.value / run_.schedule.ranks; }
-    [[nodiscard]] Rank inReplica(Rank rank) const { return Rank{rank.value % run_.schedule.ranks}; }
-    [[nodiscard]] const Execution& runOf(Rank rank) const { return replicas_[static_cast<std::size_t>(replicaOf(rank))]; }
+    [[nodiscard]] VirtualRanks ranks() const { return {replicas_}; }
+    [[nodiscard]] int replicaOf(Rank rank) const { return ranks().replicaOf(rank); }
+    [[nodiscard]] Rank inReplica(Rank rank) const { return ranks().inReplica(rank); }
+    [[nodiscard]] const Execution& runOf(Rank rank) const { return ranks().runOf(rank); }
+    [[nodiscard]] RankDevice& deviceOf(Rank rank) const { return ranks().deviceOf(rank); }
     [[nodiscard]] LocalHandoff<Boundary>& handoffOf(Rank rank) const { return *handoffs_[static_cast<std::size_t>(replicaOf(rank))]; }
     // The one that holds the place in the same replica.
     [[nodiscard]] Rank among(Rank rank, const Place& place) const { return runOf(rank).among(run_.schedule.rankOf(place.flow, place.stage)); }
-
-    // While an action runs; the collectives are made after it. When a GPU has made them it tells when the action is over.
-    void giveGradients(const Execution& replica, const Place& place, int layer)
-    {
-        const TimeNs at = actionBegin_ + (run_.clock.now() - actionRealBegin_);
-        for (const Turn& turn : run_.sums->gradients(replica.replica, place))
-            if (turn.layer == layer) give(turn, at, replica.pipeline.stage(place).wholeGradients(turn.parameters));
-    }
-
-    void give(const Turn& turn, TimeNs at, std::vector<at::Tensor> values)
-    {
-        if (!onDevices_) return sums_->give(turn, step_, at, memoryOf(values));
-        const RankDevice& device = deviceOf(turn.collective->members()[turn.member].rank);
-        const RankDevice::Scope here = device.enter();
-        const DeviceMark made = device.mark();
-        onDevices_->take(turn, step_, std::move(values), made);
-        if (made && actionMark_) givenWithin_.push_back({turn, made});
-        else sums_->give(turn, step_, at, {});
-    }
-
-    // What was given within an action of a GPU, which is over.
-    void giveFromDevice(const DeviceMark& begin)
-    {
-        for (const auto& [turn, made] : std::exchange(givenWithin_, {})) sums_->give(turn, step_, actionBegin_ + (made->time() - begin->time()), {});
-    }
-
-    void settleSums(Rank rank, const Work& work, TimeNs end)
-    {
-        if (!sums_) return;
-        const Execution& run = runOf(rank);
-        if (work.kind == ActionKind::Optimizer)
-            for (const Turn& turn : run_.sums->weights(run.replica, placeOf(work)))
-                give(turn, end, run.pipeline.stage(placeOf(work)).values(turn.parameters));
-        if (work.kind == ActionKind::AllReduce) sums_->occupy(rank, end);
-        settle();
-    }
-
-    void settle()
-    {
-        sums_->settle([&](const Collective& collective, std::size_t member, const CollectiveSpan& span) {
-            run_.recorder.collectiveRing(collective.members()[member].rank).push(collectiveEvent(*run_.sums, collective, member, span));
-        });
-    }
 
     [[nodiscard]] bool isLastGradient(const Execution& run, const Work& work) const
     {
@@ -420,32 +354,8 @@ private:
             run_.recorder.ring(rank).push(actionEvent(step, work, {.begin = at, .end = at}));
             return true;
         }
-        StageModule& stage = run.pipeline.stage(placeOf(work));
-        if (work.kind == ActionKind::Unshard)
-            for (const Turn& turn : run_.sums->gathers(run.replica, placeOf(work))) give(turn, at, stage.values(turn.parameters));
-        else
-            for (const Turn& turn : run_.sums->gradients(run.replica, placeOf(work))) give(turn, at, stage.wholeGradients(turn.parameters));
-        settle();
+        sums_->begin(rank, work, at);
         return true;
-    }
-
-    void keepOwnGradients(const Collective& sum, TimeNs at)
-    {
-        if (!run_.sums->isLastSum(sum) || sum.kind().result == Collective::Result::All) return;
-        for (std::size_t m = 0; m < sum.members().size(); ++m) {
-            const Collective::Member& member = sum.members()[m];
-            Pipeline& pipeline = runOf(member.rank).pipeline;
-            MemoryLedger& ledger = pipeline.ledger(inReplica(member.rank));
-            const BytesByClass before = ledger.held();
-            const RankDevice::Scope here = deviceOf(member.rank).enter();
-            try {
-                pipeline.stage(member.place).keepOwnGradients();
-                deviceOf(member.rank).drain();
-            } catch (...) {
-                run_.control.fail(describeFailure(sum.action(m), step_, member.rank, std::current_exception()));
-            }
-            memory_.change(member.rank, at, before, ledger.held());
-        }
     }
 
     bool perform(Rank rank, const Action& action, const Work& work, Step step, MemoryLedger& ledger, EventRing<RunEvent>& ring)
@@ -460,14 +370,13 @@ private:
         }
         ActionTimes times{.begin = state.clock, .ready = input.available, .reloaded = copiesOf(rank).reloaded(work),
                           .gathered = gatheredAt(rank, work).value_or(-1)};
-        if (sums_ && work.kind == ActionKind::Optimizer) times.ready = *summedAt(rank, placeOf(work));
+        if (sums_ && work.kind == ActionKind::Optimizer) times.ready = *sums_->summedAt(rank, placeOf(work));
         ledger.watchPeak();
         memory_.add(rank, times.begin, ledger.held());
 
         // read around the action's time, not within it
         const TimeNs computedBefore = run_.cpuClock.now();
         const TimeNs realBegin = run_.clock.now();
-        actionBegin_ = times.begin;
         at::Tensor output;
         TimeNs worked = 0;
         TimeNs workBegin = realBegin;
@@ -475,7 +384,7 @@ private:
         std::vector<c10::Storage> used;
         try {
             const DeviceWatch::Wait wait(deviceOf(rank).isCpu() ? nullptr : run.watch, rank, step, work);
-            worked = timed(deviceOf(rank), [&] {
+            worked = timed(deviceOf(rank), times.begin, [&] {
                 workBegin = run_.clock.now();
                 const OperatorRecording::Scope recorded(operators_ && deviceOf(rank).isCpu() ? &*operators_ : nullptr);
                 if (work.kind == ActionKind::AllReduce) return sumGradients(rank, action, times.begin);
@@ -509,7 +418,7 @@ private:
         RunEvent event = actionEvent(step, work, times);
         if (isLastGradient(run, work)) event.value[RunEvent::kLast] = 1;
         (work.kind == ActionKind::AllReduce ? collectivesOf(rank) : ring).push(event);
-        settleSums(rank, work, times.end);
+        if (sums_) sums_->settle(rank, work, times.end);
         return true;
     }
 
@@ -521,21 +430,20 @@ private:
         run_.recorder.post(OperatorBatch{.rank = rank, .step = step, .spans = std::move(spans)});
     }
 
-    [[nodiscard]] RankDevice& deviceOf(Rank rank) const { return runOf(rank).pipeline.device(inReplica(rank)); }
-
     // On a GPU it is alone there, and timed by it.
     template <class Call>
-    TimeNs timed(const RankDevice& device, const Call& call)
+    TimeNs timed(const RankDevice& device, TimeNs virtualBegin, const Call& call)
     {
         const RankDevice::Scope here = device.enter();
-        actionRealBegin_ = run_.clock.now();
-        const DeviceMark begin = actionMark_ = device.mark();
+        const TimeNs realBegin = run_.clock.now();
+        const DeviceMark begin = device.mark();
+        if (sums_) sums_->beginAction({virtualBegin, realBegin, begin});
         call();
-        actionMark_.reset();
-        if (device.isCpu()) return run_.clock.now() - actionRealBegin_;
+        if (sums_) sums_->endAction();
+        if (device.isCpu()) return run_.clock.now() - realBegin;
         const DeviceMark end = device.mark();
         device.drain();
-        giveFromDevice(begin);
+        if (sums_) sums_->giveFromDevice();
         return end->time() - begin->time();
     }
 
@@ -581,14 +489,7 @@ private:
     std::vector<std::vector<Action>> lists_; // by rank, of a step
     std::vector<RankState> ranks_;
     std::vector<InputsInUse> inUse_; // by rank, of GPUs
-    CollectiveWork onCpu_;
-    std::unique_ptr<DeviceCollectives> onDevices_; // where some rank is on a GPU
-    std::optional<EmulatedReplicas> sums_;
-    Step step_{};
-    TimeNs actionBegin_ = 0; // of the action that runs
-    TimeNs actionRealBegin_ = 0;
-    DeviceMark actionMark_; // the same of a GPU, while it is asked for
-    std::vector<std::pair<Turn, DeviceMark>> givenWithin_;
+    std::optional<EmulatedSums> sums_; // where there are replicas
     TimeNs frontier_ = 0; // the start of the last action
     VirtualMemory memory_;
     std::vector<std::unique_ptr<VirtualCopies>> copies_; // by replica
