@@ -201,6 +201,22 @@ TEST(ChromeJson, WritesOneCounterWithAllClassesOfARank)
     EXPECT_EQ(counters[1]["ts"], 0.5);
 }
 
+TEST(ChromeJson, WritesTheMemoryOfAGpuAsACounterOfPartsThatStack)
+{
+    Trace trace = test::staircase({"0F0", "1F0"});
+    const GpuId gpu = trace.addGpu({.number = 5, .name = "H200", .ranks = {Rank{1}}});
+    trace.addGpuMemory(gpu, 500, {.active = 10, .reserved = 16, .used = 20});
+    const std::vector<json> counters = eventsOf(trace, "C");
+    ASSERT_EQ(counters.size(), 1u);
+    EXPECT_EQ(counters[0]["args"], (json{{"active", 10}, {"reserved, unused", 6}, {"other than LibTorch", 4}}));
+    std::string process;
+    for (const json& name : eventsOf(trace, "M"))
+        if (name["pid"] == counters[0]["pid"] && name["name"] == "process_name") process = name["args"]["name"];
+    EXPECT_EQ(process, "GPU 5 · H200");
+    EXPECT_TRUE(eventsOf(trace, "C", {.rank = Rank{0}}).empty()) << "it is not rank 0's";
+    EXPECT_EQ(eventsOf(trace, "C", {.rank = Rank{1}}).size(), 1u);
+}
+
 TEST(ChromeJson, PutsOverlappingStepsOnRowsOfTheirOwn)
 {
     Trace trace = test::staircase({"0F0 - -"});

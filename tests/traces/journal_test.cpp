@@ -63,9 +63,14 @@ std::vector<Record> everyRecord()
         PauseRecord{{kMost, kMost}},
         NoteRecord{"übernommen"},
         NoteRecord{""},
+        NoteRecord{"by NCCL", NoteKind::Information},
         LostRecord{INT64_MAX},
         SessionRecord{R"({"message":"state","state":"running"})"},
         ClockRecord{{.rank = Rank{2}, .host = "node", .at = kMost, .offset = kLeast, .error = 412}},
+        GpuRecord{{.host = "node", .number = 7, .name = "NVIDIA H200", .bus = "0000:1b:00", .total = kMostBytes, .ranks = {Rank{0}, Rank{2}}}},
+        GpuRecord{{}},
+        GpuMemoryRecord{GpuId{1}, kMost, {.active = 0, .reserved = kMostBytes, .used = 3}},
+        GpuMemoryRecord{GpuId{0}, kLeast, {.active = 1, .reserved = 2, .used = kMostBytes}},
     };
 }
 
@@ -229,6 +234,24 @@ TEST(Journal, SurvivesFlippedBytes)
     }
 }
 
+// Written before notes had a kind, and read by who knows none.
+TEST(Journal, WritesAWarningAsNotesAlwaysWere)
+{
+    const std::string bytes = journalOf({NoteRecord{"old"}});
+    EXPECT_EQ(bytes.substr(8), std::string("\x09\x04\x03old", 6));
+    EXPECT_EQ(readWhole(bytes), std::vector<Record>{NoteRecord{"old"}});
+}
+
+TEST(Journal, LeavesOutMemoryOfAGpuThatNobodyDeclared)
+{
+    const TemporaryFolder folder;
+    spill(folder.file("odd.strace"), journalOf({GpuRecord{{.number = 4}}, GpuMemoryRecord{GpuId{1}, 0, {}}, GpuMemoryRecord{GpuId{0}, 5, {.used = 1}}}));
+    const Expected<Trace> loaded = loadJournal(folder.file("odd.strace"));
+    ASSERT_TRUE(loaded.ok());
+    EXPECT_THAT(loaded.value().notes(), testing::ElementsAre(HasSubstr("GPU 1 is not declared; the trace has 1 GPU")));
+    EXPECT_EQ(loaded.value().gpus(), (std::vector<GpuSeries>{{{.number = 4}, {5}, {{.used = 1}}}}));
+}
+
 TEST(RecordsOf, MakeTheSameTraceAgain)
 {
     Trace again;
@@ -240,6 +263,8 @@ TEST(RecordsOf, MakeTheSameTraceAgain)
     EXPECT_EQ(again.sliceName({LaneId{2}, 1}), "copy");
     EXPECT_EQ(again.edgeCount(), sample().edgeCount());
     EXPECT_EQ(again.memory().size(), sample().memory().size());
+    EXPECT_EQ(again.gpus(), sample().gpus());
+    EXPECT_EQ(again.information(), sample().information());
     EXPECT_EQ(again.lostEvents(), 3);
 }
 
@@ -314,6 +339,12 @@ TEST(JournalFile, IsDamagedWhereANumberIsBeyondAnyTrace)
         EdgeRecord{{.to = {LaneId{0}, 0}, .ready = INT64_MAX}},
         MemoryRecord{Rank{0}, MemoryClass::Weights, 0, INT64_MAX},
         MemoryRecord{Rank{-1}, MemoryClass::Weights, 0, 1},
+        GpuRecord{{.number = -1}},
+        GpuRecord{{.total = INT64_MAX}},
+        GpuRecord{{.ranks = {Rank{-1}}}},
+        GpuMemoryRecord{GpuId{0}, INT64_MAX, {}},
+        GpuMemoryRecord{GpuId{0}, 0, {.used = INT64_MAX}},
+        GpuMemoryRecord{GpuId{0}, 0, {.active = -1}},
         StepRecord{{Step{0}, {INT64_MAX - 1, INT64_MAX}, std::nullopt}},
         PauseRecord{{INT64_MIN, kMost}},
         PauseRecord{{3, 2}},

@@ -145,6 +145,42 @@ TEST(MergeRanks, SaysWhoseHandOffsTheClocksPutBeforeTheirSend)
     EXPECT_NE(merged.notes().front().find("before they were sent"), std::string::npos);
 }
 
+// Each process has a reserve of its own and reads what all use: 100 of rank 0 and, from 2000 on, 300 of rank 1, beside 50 of others.
+TEST(MergeRanks, MakesOnePictureOfAGpuThatTwoProcessesShare)
+{
+    const Trace whole = run();
+    constexpr TimeNs kOffset = 1'000'000'000;
+    Trace first = partOf(whole, Rank{0}, 0);
+    Trace second = partOf(whole, Rank{1}, kOffset);
+    const Gpu card{.host = "here", .number = 0, .name = "H200", .bus = "1b", .total = 1000, .ranks = {Rank{0}}};
+    Gpu same = card;
+    same.number = 2; // as its process counts
+    same.ranks = {Rank{1}};
+    const GpuId a = first.addGpu(card);
+    const GpuId b = second.addGpu(same);
+    first.addGpuMemory(a, kOrigin, {.active = 80, .reserved = 100, .used = 150});
+    second.addGpuMemory(b, kOrigin + 2000 - kOffset, {.active = 200, .reserved = 300, .used = 450});
+    first.addGpuMemory(a, kOrigin + 3000, {.active = 10, .reserved = 100, .used = 450});
+    Gpu elsewhere = card;
+    elsewhere.host = "there";
+    second.addGpuMemory(second.addGpu(elsewhere), kOrigin - kOffset, {.used = 7});
+    first.addInformation("boundary tensors go by NCCL");
+    second.addInformation("boundary tensors go by NCCL");
+
+    const Trace merged = mergeRanks({first, second}).value();
+    ASSERT_EQ(merged.gpus().size(), 2U);
+    const GpuSeries& shared = merged.gpus()[0];
+    EXPECT_EQ(shared.gpu.ranks, (std::vector<Rank>{Rank{0}, Rank{1}}));
+    EXPECT_EQ(shared.gpu.number, 0);
+    EXPECT_EQ(shared.time, (std::vector<TimeNs>{kOrigin, kOrigin + 2000, kOrigin + 3000}));
+    EXPECT_EQ(shared.value[0], (GpuMemory{.active = 80, .reserved = 100, .used = 150}));
+    EXPECT_EQ(shared.value[1], (GpuMemory{.active = 280, .reserved = 400, .used = 450}));
+    EXPECT_EQ(shared.value[2], (GpuMemory{.active = 210, .reserved = 400, .used = 450}));
+    for (const GpuMemory& now : shared.value) EXPECT_EQ(now.other(), 50);
+    EXPECT_EQ(merged.gpus()[1].gpu.host, "there");
+    EXPECT_EQ(merged.information(), std::vector<std::string>{"boundary tensors go by NCCL"});
+}
+
 TEST(MergeRanks, KeepsWhatIsThereOfARunThatLostARank)
 {
     const Trace whole = run();

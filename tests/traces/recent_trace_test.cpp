@@ -76,11 +76,16 @@ TEST(RecentTrace, CarriesOverWhatHoldsForTheWholeRun)
 {
     RecentTrace recent(4);
     ASSERT_TRUE(recent.take(NoteRecord{"early"}).ok());
+    ASSERT_TRUE(recent.take(NoteRecord{"by NCCL", NoteKind::Information}).ok());
+    ASSERT_TRUE(recent.take(GpuRecord{{.number = 2}}).ok());
+    ASSERT_TRUE(recent.take(GpuMemoryRecord{GpuId{0}, 5, {.used = 77}}).ok());
     for (const Record& record : stream(9)) ASSERT_TRUE(recent.take(record).ok());
     ASSERT_TRUE(recent.take(LostRecord{3}).ok());
     ASSERT_TRUE(recent.take(NoteRecord{"late"}).ok());
     EXPECT_EQ(recent.notes(), (std::vector<std::string>{"early", "late"}));
+    EXPECT_EQ(recent.information(), std::vector<std::string>{"by NCCL"});
     const Trace trace = recent.release();
+    EXPECT_EQ(trace.gpus(), (std::vector<GpuSeries>{{{.number = 2}, {5}, {{.used = 77}}}}));
     EXPECT_EQ(trace.info.title, "long");
     EXPECT_EQ(trace.textCount(), 2U);
     ASSERT_NE(trace.memorySeries(Rank{0}, MemoryClass::Weights), nullptr);

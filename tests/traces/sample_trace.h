@@ -28,7 +28,13 @@ inline Trace sample()
     trace.addStep({.step = Step{0}, .span = {0, 7000}, .loss = 2.5});
     trace.addPause({7100, 7200});
     trace.addClockReading({.rank = Rank{1}, .host = "node \"b\"", .at = 50, .offset = -1'234'567'890, .error = 420});
+    const GpuId shared = trace.addGpu({.host = "node b", .number = 0, .name = "NVIDIA \"H200\"", .bus = "0000:1b:00", .total = 1 << 20, .ranks = {Rank{0}, Rank{1}}});
+    const GpuId bare = trace.addGpu({.number = 3});
+    trace.addGpuMemory(shared, 500, {.active = 1000, .reserved = 2048, .used = 5000});
+    trace.addGpuMemory(bare, 0, {});
+    trace.addGpuMemory(shared, 2500, {.active = 4096, .reserved = 4096, .used = 4096});
     trace.addNote("a note");
+    trace.addInformation("what is \"good\" to know");
     trace.addLostEvents(3);
     return trace;
 }

@@ -67,6 +67,7 @@ public:
             if (const auto taken = takeEdges(part, edges); !taken.ok()) return inPart(part, taken.error());
         giveEdges(std::move(edges));
         copyMemory();
+        joinGpus();
         joinSteps();
         joinPauses();
         joinNotes();
@@ -199,6 +200,50 @@ private:
             }
     }
 
+    // Processes that share a GPU each have a reserve of their own there, and each reads what is used by all.
+    void joinGpus()
+    {
+        struct Source {
+            const Part* part;
+            const GpuSeries* series;
+        };
+        std::map<std::tuple<std::string, std::string, std::int32_t>, std::vector<Source>> cards;
+        for (const Part& part : parts_)
+            for (const GpuSeries& series : part.trace->gpus()) {
+                const Gpu& gpu = series.gpu;
+                cards[{gpu.host, gpu.bus, gpu.bus.empty() ? gpu.number : 0}].push_back({&part, &series});
+            }
+        struct Reading {
+            TimeNs time = 0;
+            std::size_t source = 0;
+            GpuMemory memory;
+        };
+        for (const auto& [key, sources] : cards) {
+            Gpu card = sources.front().series->gpu;
+            std::set<Rank> ranks;
+            std::vector<Reading> readings;
+            for (std::size_t s = 0; s < sources.size(); ++s) {
+                const GpuSeries& series = *sources[s].series;
+                ranks.insert(series.gpu.ranks.begin(), series.gpu.ranks.end());
+                for (std::size_t i = 0; i < series.time.size(); ++i) readings.push_back({sources[s].part->clock.onTrace(series.time[i]), s, series.value[i]});
+            }
+            card.ranks.assign(ranks.begin(), ranks.end());
+            std::stable_sort(readings.begin(), readings.end(), [](const Reading& a, const Reading& b) { return a.time < b.time; });
+            const GpuId id = whole_.addGpu(std::move(card));
+            std::vector<GpuMemory> now(sources.size());
+            for (const Reading& reading : readings) {
+                now[reading.source] = reading.memory;
+                GpuMemory sum;
+                for (const GpuMemory& own : now) {
+                    sum.active += own.active;
+                    sum.reserved += own.reserved;
+                }
+                sum.used = std::max(reading.memory.used, sum.reserved);
+                whole_.addGpuMemory(id, reading.time, sum);
+            }
+        }
+    }
+
     // From where the first rank begins to where the last one ends.
     void joinSteps()
     {
@@ -244,6 +289,8 @@ private:
             missing.erase(part.rank);
             for (const std::string& note : part.trace->notes())
                 if (said.insert(note).second) whole_.addNote(note);
+            for (const std::string& text : part.trace->information())
+                if (said.insert(text).second) whole_.addInformation(text);
             whole_.addLostEvents(part.trace->lostEvents());
             for (const ClockReading& reading : part.trace->clockReadings()) whole_.addClockReading(reading);
         }

@@ -50,6 +50,7 @@ struct Event {
     TimeNs ready = 0;
     std::optional<double> loss;
     std::array<std::optional<std::int64_t>, kMemoryClassCount> memory{};
+    std::array<std::int64_t, kGpuMemoryWords.size()> gpu{};
 };
 
 struct FlowEnd {
@@ -143,6 +144,10 @@ private:
             } else if (key == "lostEvents") trace_.addLostEvents(v);
             else if (key == "notes") {
                 for (auto note : v.get_array()) trace_.addNote(std::string(std::string_view(note)));
+            } else if (key == "information") {
+                for (auto text : v.get_array()) trace_.addInformation(std::string(std::string_view(text)));
+            } else if (key == "gpus") {
+                for (auto gpu : v.get_array()) addGpu(gpu);
             } else if (key == "clocks") {
                 for (auto reading : v.get_array()) addClock(reading);
             } else if (key == "lanes") {
@@ -173,6 +178,27 @@ private:
         }
         require(checkBounds(reading));
         trace_.addClockReading(std::move(reading));
+    }
+
+    void addGpu(object fields)
+    {
+        Gpu gpu;
+        std::int64_t pid = 0;
+        for (auto field : fields) {
+            const std::string_view key = field.unescaped_key();
+            value v = field.value();
+            if (key == "pid") pid = v;
+            else if (key == "number") gpu.number = fit<std::int32_t>(v, key);
+            else if (key == "total") gpu.total = v;
+            else if (key == "host") gpu.host = std::string_view(v);
+            else if (key == "name") gpu.name = std::string_view(v);
+            else if (key == "bus") gpu.bus = std::string_view(v);
+            else if (key == "ranks")
+                for (auto rank : v.get_array()) gpu.ranks.push_back(Rank{fit<std::int32_t>(std::int64_t(rank), "rank")});
+        }
+        require(checkBounds(gpu));
+        if (trace_.gpus().size() >= kMostGpus) refuse("more than " + std::to_string(kMostGpus) + " GPUs");
+        gpus_[pid] = trace_.addGpu(std::move(gpu));
     }
 
     void addLane(object fields)
@@ -228,6 +254,8 @@ private:
             else if (key == "loss") event.loss = lossOf(v);
             else if (const auto memory = enumeratorOf(key, kLastMemoryClass, memoryClassText))
                 event.memory[static_cast<std::size_t>(*memory)] = std::int64_t(v);
+            else if (const auto part = std::find(kGpuMemoryWords.begin(), kGpuMemoryWords.end(), key); part != kGpuMemoryWords.end())
+                event.gpu[static_cast<std::size_t>(part - kGpuMemoryWords.begin())] = v;
         }
     }
 
@@ -339,7 +367,11 @@ private:
     {
         std::stable_sort(counters_.begin(), counters_.end(), [](const Event& a, const Event& b) { return a.ts < b.ts; });
         std::map<std::pair<std::int64_t, std::size_t>, std::int64_t> last;
-        for (const Event& event : counters_)
+        for (const Event& event : counters_) {
+            if (const auto gpu = gpus_.find(event.pid); gpu != gpus_.end()) {
+                addGpuMemory(gpu->second, event);
+                continue;
+            }
             for (std::size_t m = 0; m < kMemoryClassCount; ++m) {
                 if (!event.memory[m]) continue;
                 std::int64_t& known = last[{event.pid, m}];
@@ -349,6 +381,16 @@ private:
                 require(checkMemory(rank, absolute(event.ts), known));
                 trace_.addMemory(rank, static_cast<MemoryClass>(m), absolute(event.ts), known);
             }
+        }
+    }
+
+    void addGpuMemory(GpuId gpu, const Event& event)
+    {
+        GpuMemory memory{.active = event.gpu[0]};
+        memory.reserved = wrappingAdd(memory.active, event.gpu[1]);
+        memory.used = wrappingAdd(memory.reserved, event.gpu[2]);
+        require(checkBounds(absolute(event.ts), memory));
+        trace_.addGpuMemory(gpu, absolute(event.ts), memory);
     }
 
     Trace trace_;
@@ -358,6 +400,7 @@ private:
     std::vector<std::vector<Slice>> slices_;                                  // by lane
     std::map<std::pair<std::string_view, std::int64_t>, FlowEnd> flowStarts_; // by category and id
     std::map<std::pair<std::string_view, std::int64_t>, FlowEnd> flowEnds_;
+    std::map<std::int64_t, GpuId> gpus_; // by pid
     std::vector<Event> counters_;
 };
 

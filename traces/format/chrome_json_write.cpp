@@ -27,7 +27,8 @@ public:
         for (const MemorySeries& series : trace_.memory()) ranks_.insert(series.rank);
         const int lastPid = ranks_.empty() ? 0 : pidOf(*ranks_.rbegin());
         stepsPid_ = lastPid + 1;
-        firstTid_ = stepsPid_ + 1;
+        gpusPid_ = stepsPid_ + 1;
+        firstTid_ = gpusPid_ + static_cast<int>(trace_.gpus().size());
         stepsTid_ = firstTid_ + static_cast<int>(trace_.laneCount());
     }
 
@@ -40,6 +41,7 @@ public:
         for (std::size_t l = 0; l < trace_.laneCount(); ++l) slices(LaneId{l});
         for (std::size_t l = 0; l < trace_.laneCount(); ++l) flows(LaneId{l});
         for (const Rank rank : ranks_) memory(rank);
+        for (std::size_t g = 0; g < trace_.gpus().size(); ++g) gpuMemory(g);
         out_ += "\n]}\n";
         sink_(out_);
     }
@@ -55,6 +57,8 @@ private:
         for (const Interval& pause : trace_.pauses()) first = std::min(first, pause.begin);
         for (const MemorySeries& series : trace_.memory())
             if (!series.time.empty()) first = std::min(first, series.time.front());
+        for (const GpuSeries& series : trace_.gpus())
+            if (!series.time.empty()) first = std::min(first, series.time.front());
         return first == std::numeric_limits<TimeNs>::max() ? 0 : first;
     }
 
@@ -63,6 +67,10 @@ private:
     static int pidOf(Rank rank) { return std::max(rank.value, 0) + 1; }
     [[nodiscard]] int tidOf(LaneId lane) const { return firstTid_ + static_cast<int>(lane.value); }
     [[nodiscard]] bool wanted(Rank rank) const { return !options_.rank || *options_.rank == rank; }
+    [[nodiscard]] bool wanted(const Gpu& gpu) const
+    {
+        return !options_.rank || std::find(gpu.ranks.begin(), gpu.ranks.end(), *options_.rank) != gpu.ranks.end();
+    }
     [[nodiscard]] bool wanted(LaneId lane) const { return wanted(trace_.lane(lane).info().rank); }
 
     template <class... Args>
@@ -109,6 +117,35 @@ private:
         out_ += "]";
     }
 
+    void texts(std::string_view name, const std::vector<std::string>& all)
+    {
+        print(",\"{}\":[", name);
+        for (std::size_t n = 0; n < all.size(); ++n) {
+            if (n > 0) out_ += ",";
+            string(all[n]);
+        }
+        out_ += "]";
+    }
+
+    void gpus()
+    {
+        if (trace_.gpus().empty()) return;
+        out_ += ",\"gpus\":[";
+        bool first = true;
+        for (std::size_t g = 0; g < trace_.gpus().size(); ++g) {
+            const Gpu& gpu = trace_.gpus()[g].gpu;
+            if (!wanted(gpu)) continue;
+            print("{}\n{{\"pid\":{},\"number\":{},\"total\":{}", first ? "" : ",", gpusPid_ + static_cast<int>(g), gpu.number, gpu.total);
+            key("host", gpu.host);
+            key("name", gpu.name);
+            key("bus", gpu.bus);
+            placement("ranks", gpu.ranks);
+            out_ += "}";
+            first = false;
+        }
+        out_ += "]";
+    }
+
     void head()
     {
         const TraceInfo& info = trace_.info;
@@ -131,12 +168,11 @@ private:
         placement("stageToRank", info.stageToRank);
         if (!info.upStageToRank.empty()) placement("upStageToRank", info.upStageToRank);
         clocks();
-        print(",\"lostEvents\":{},\"notes\":[", trace_.lostEvents());
-        for (std::size_t n = 0; n < trace_.notes().size(); ++n) {
-            if (n > 0) out_ += ",";
-            string(trace_.notes()[n]);
-        }
-        out_ += "],\"lanes\":[";
+        gpus();
+        print(",\"lostEvents\":{}", trace_.lostEvents());
+        texts("notes", trace_.notes());
+        if (!trace_.information().empty()) texts("information", trace_.information());
+        out_ += ",\"lanes\":[";
         bool first = true;
         for (std::size_t l = 0; l < trace_.laneCount(); ++l) {
             const LaneInfo& lane = trace_.lane(LaneId{l}).info();
@@ -171,6 +207,14 @@ private:
         print(",\"args\":{{\"sort_index\":{}}}}}", sortIndex);
     }
 
+    [[nodiscard]] static std::string nameOf(const Gpu& gpu)
+    {
+        std::string text = "GPU " + std::to_string(gpu.number);
+        if (!gpu.name.empty()) text += " · " + gpu.name;
+        if (!gpu.host.empty()) text += " · " + gpu.host;
+        return text;
+    }
+
     [[nodiscard]] std::string rankName(Rank rank) const
     {
         std::string stages;
@@ -194,6 +238,8 @@ private:
         if (!trace_.steps().empty() || !trace_.pauses().empty()) name("process", stepsPid_, 0, "steps", 0);
         for (const Rank rank : ranks_)
             if (wanted(rank)) name("process", pidOf(rank), 0, rankName(rank), pidOf(rank));
+        for (std::size_t g = 0; g < trace_.gpus().size(); ++g)
+            if (const int pid = gpusPid_ + static_cast<int>(g); wanted(trace_.gpus()[g].gpu)) name("process", pid, 0, nameOf(trace_.gpus()[g].gpu), pid);
         for (std::size_t l = 0; l < trace_.laneCount(); ++l) {
             const LaneInfo& lane = trace_.lane(LaneId{l}).info();
             if (wanted(lane.rank))
@@ -329,12 +375,27 @@ private:
         }
     }
 
+    void gpuMemory(std::size_t number)
+    {
+        const GpuSeries& series = trace_.gpus()[number];
+        if (!wanted(series.gpu)) return;
+        for (std::size_t i = 0; i < series.time.size(); ++i) {
+            const GpuMemory& now = series.value[i];
+            begin('C');
+            print(",\"name\":\"memory of the GPU\",\"pid\":{}", gpusPid_ + static_cast<int>(number));
+            at(series.time[i]);
+            print(",\"args\":{{\"{}\":{},\"{}\":{},\"{}\":{}}}}}", kGpuMemoryWords[0], now.active, kGpuMemoryWords[1], now.unused(), kGpuMemoryWords[2],
+                  now.other());
+        }
+    }
+
     const Trace& trace_;
     const std::function<void(std::string_view)>& sink_;
     const ChromeJsonOptions& options_;
     TimeNs base_;
     std::set<Rank> ranks_;
     int stepsPid_ = 0;
+    int gpusPid_ = 0; // of the first
     int stepsTid_ = 0;
     int firstTid_ = 0;
     std::string out_;

@@ -5,6 +5,7 @@
 
 #include "traces/store/trace.h"
 
+#include <array>
 #include <optional>
 #include <string_view>
 
@@ -31,6 +32,9 @@ constexpr std::string_view edgeKindText(EdgeKind kind)
     }
     return "";
 }
+
+// The parts of a GPU's memory, from the ground up: who stacks them gets what is used. None is the name of a class of a rank's memory.
+inline constexpr std::array<std::string_view, 3> kGpuMemoryWords{"active", "reserved, unused", "other than LibTorch"};
 
 // The enumerator, up to `last`, that `text` stands for.
 template <class Enum, class Text>

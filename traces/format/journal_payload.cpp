@@ -21,6 +21,8 @@ enum Type : unsigned {
     kLost,
     kSession,
     kClock,
+    kGpu,
+    kGpuMemory,
 };
 
 constexpr std::string_view kTypeNames[] = {"",
@@ -35,7 +37,9 @@ constexpr std::string_view kTypeNames[] = {"",
                                            "a note",
                                            "a count of lost events",
                                            "a session message",
-                                           "a clock reading"};
+                                           "a clock reading",
+                                           "a GPU",
+                                           "a memory point of a GPU"};
 
 // Second byte of a slice: direction, and which parts follow.
 constexpr unsigned kFlowMask = 0x03;
@@ -137,7 +141,29 @@ public:
         appendZigzag(out_, r.pause.begin);
         appendZigzag(out_, wrappingSub(r.pause.end, r.pause.begin));
     }
-    void operator()(const NoteRecord& r) { appendText(out_, r.note); }
+    void operator()(const NoteRecord& r)
+    {
+        appendText(out_, r.note);
+        if (r.kind != NoteKind::Warning) appendByte(out_, static_cast<unsigned>(r.kind));
+    }
+    void operator()(const GpuRecord& r)
+    {
+        appendText(out_, r.gpu.host);
+        appendZigzag(out_, r.gpu.number);
+        appendText(out_, r.gpu.name);
+        appendText(out_, r.gpu.bus);
+        appendZigzag(out_, r.gpu.total);
+        appendPlacement(r.gpu.ranks);
+    }
+    void operator()(const GpuMemoryRecord& r)
+    {
+        appendVarint(out_, r.gpu.value);
+        appendZigzag(out_, wrappingSub(r.time, deltas_.gpuTime));
+        appendZigzag(out_, r.memory.active);
+        appendZigzag(out_, wrappingSub(r.memory.reserved, r.memory.active));
+        appendZigzag(out_, wrappingSub(r.memory.used, r.memory.reserved));
+        deltas_.gpuTime = r.time;
+    }
     void operator()(const LostRecord& r) { appendZigzag(out_, r.events); }
     void operator()(const SessionRecord& r) { appendText(out_, r.json); }
     void operator()(const ClockRecord& r)
@@ -255,6 +281,38 @@ Record readMemory(ByteReader& in, JournalDeltas& deltas)
     return r;
 }
 
+Record readNote(ByteReader& in)
+{
+    NoteRecord r{std::string(in.text())};
+    // written since not all notes are warnings; what a later version may call it is taken for one
+    if (in.remaining() > 0 && in.byte() == static_cast<unsigned>(NoteKind::Information)) r.kind = NoteKind::Information;
+    return r;
+}
+
+Record readGpu(ByteReader& in)
+{
+    GpuRecord r;
+    r.gpu.host = in.text();
+    r.gpu.number = in.fit<std::int32_t>(in.zigzag());
+    r.gpu.name = in.text();
+    r.gpu.bus = in.text();
+    r.gpu.total = in.zigzag();
+    r.gpu.ranks = readPlacement(in);
+    return r;
+}
+
+Record readGpuMemory(ByteReader& in, JournalDeltas& deltas)
+{
+    GpuMemoryRecord r;
+    r.gpu = GpuId{in.fit<std::uint32_t>(static_cast<std::int64_t>(in.varint()))};
+    r.time = wrappingAdd(deltas.gpuTime, in.zigzag());
+    r.memory.active = in.zigzag();
+    r.memory.reserved = wrappingAdd(r.memory.active, in.zigzag());
+    r.memory.used = wrappingAdd(r.memory.reserved, in.zigzag());
+    deltas.gpuTime = r.time;
+    return r;
+}
+
 Interval readInterval(ByteReader& in)
 {
     const TimeNs begin = in.zigzag();
@@ -292,10 +350,12 @@ std::optional<Record> readRecord(unsigned type, ByteReader& in, JournalDeltas& d
     case kMemory: return readMemory(in, deltas);
     case kStep: return readStep(in);
     case kPause: return PauseRecord{readInterval(in)};
-    case kNote: return NoteRecord{std::string(in.text())};
+    case kNote: return readNote(in);
     case kLost: return LostRecord{in.zigzag()};
     case kSession: return SessionRecord{std::string(in.text())};
     case kClock: return readClock(in);
+    case kGpu: return readGpu(in);
+    case kGpuMemory: return readGpuMemory(in, deltas);
     default: return std::nullopt;
     }
 }
@@ -309,6 +369,8 @@ struct Bounds {
     Expected<void> operator()(const StepRecord& r) const { return checkBounds(r.step.span); }
     Expected<void> operator()(const PauseRecord& r) const { return checkBounds(r.pause); }
     Expected<void> operator()(const ClockRecord& r) const { return checkBounds(r.reading); }
+    Expected<void> operator()(const GpuRecord& r) const { return checkBounds(r.gpu); }
+    Expected<void> operator()(const GpuMemoryRecord& r) const { return checkBounds(r.time, r.memory); }
     template <class Other>
     Expected<void> operator()(const Other&) const
     {
@@ -333,6 +395,8 @@ unsigned journalType(const Record& record)
         Type operator()(const LostRecord&) const { return kLost; }
         Type operator()(const SessionRecord&) const { return kSession; }
         Type operator()(const ClockRecord&) const { return kClock; }
+        Type operator()(const GpuRecord&) const { return kGpu; }
+        Type operator()(const GpuMemoryRecord&) const { return kGpuMemory; }
     };
     return std::visit(Types{}, record);
 }

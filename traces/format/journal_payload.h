@@ -13,7 +13,7 @@
 
 namespace stagecraft::traces {
 
-// What was last said of each lane declared so far, and of memory. Begins anew with each InfoRecord: the trace of a run, of
+// What was last said of each lane declared so far, and of memory of ranks and of GPUs. Begins anew with each InfoRecord: the trace of a run, of
 // which a worker sends several one after another.
 struct JournalDeltas {
     struct LaneState {
@@ -22,9 +22,10 @@ struct JournalDeltas {
     };
     std::vector<LaneState> lanes;
     TimeNs memoryTime = 0;
+    TimeNs gpuTime = 0;
 };
 
-unsigned journalType(const Record& record); // 1..11
+unsigned journalType(const Record& record); // 1..14
 void appendPayload(std::string& out, const Record& record, JournalDeltas& deltas);
 
 // Nothing for a type that is not known, an error where the payload is not what the type asks for. Fields that a later

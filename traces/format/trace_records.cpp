@@ -7,9 +7,9 @@
 namespace stagecraft::traces {
 namespace {
 
-// One lane, memory series or the list of steps, by the time of its next record.
+// One lane, memory series, GPU or the list of steps, by the time of its next record.
 struct Stream {
-    enum class Kind : std::uint8_t { Lane, Memory, Steps };
+    enum class Kind : std::uint8_t { Lane, Memory, Gpu, Steps };
     TimeNs time = 0;
     Kind kind = Kind::Lane;
     std::size_t number = 0;
@@ -39,6 +39,7 @@ public:
         };
         for (std::size_t l = 0; l < trace_.laneCount(); ++l) push({.kind = Stream::Kind::Lane, .number = l});
         for (std::size_t m = 0; m < trace_.memory().size(); ++m) push({.kind = Stream::Kind::Memory, .number = m});
+        for (std::size_t g = 0; g < trace_.gpus().size(); ++g) push({.kind = Stream::Kind::Gpu, .number = g});
         push({.kind = Stream::Kind::Steps});
         while (!streams.empty()) {
             Stream stream = streams.top();
@@ -57,6 +58,8 @@ private:
         for (std::uint32_t t = 1; t < trace_.textCount(); ++t) visit_(TextRecord{trace_.text(TextId{t})});
         for (const Lane& lane : trace_.lanes()) visit_(LaneRecord{lane.info()});
         for (const std::string& note : trace_.notes()) visit_(NoteRecord{note});
+        for (const std::string& text : trace_.information()) visit_(NoteRecord{text, NoteKind::Information});
+        for (const GpuSeries& series : trace_.gpus()) visit_(GpuRecord{series.gpu});
         if (trace_.lostEvents() != 0) visit_(LostRecord{trace_.lostEvents()});
         for (const Interval& pause : trace_.pauses()) visit_(PauseRecord{pause});
         for (const ClockReading& reading : trace_.clockReadings()) visit_(ClockRecord{reading});
@@ -67,6 +70,7 @@ private:
         switch (stream.kind) {
         case Stream::Kind::Lane: return trace_.lane(LaneId{stream.number}).size();
         case Stream::Kind::Memory: return trace_.memory()[stream.number].time.size();
+        case Stream::Kind::Gpu: return trace_.gpus()[stream.number].time.size();
         case Stream::Kind::Steps: return trace_.steps().size();
         }
         return 0;
@@ -77,6 +81,7 @@ private:
         switch (stream.kind) {
         case Stream::Kind::Lane: return trace_.lane(LaneId{stream.number}).begin(stream.next);
         case Stream::Kind::Memory: return trace_.memory()[stream.number].time[stream.next];
+        case Stream::Kind::Gpu: return trace_.gpus()[stream.number].time[stream.next];
         case Stream::Kind::Steps: return trace_.steps()[stream.next].span.end;
         }
         return 0;
@@ -95,6 +100,11 @@ private:
         case Stream::Kind::Memory: {
             const MemorySeries& series = trace_.memory()[stream.number];
             visit_(MemoryRecord{series.rank, series.memory, series.time[stream.next], series.value[stream.next]});
+            break;
+        }
+        case Stream::Kind::Gpu: {
+            const GpuSeries& series = trace_.gpus()[stream.number];
+            visit_(GpuMemoryRecord{GpuId{stream.number}, series.time[stream.next], series.value[stream.next]});
             break;
         }
         case Stream::Kind::Steps: visit_(StepRecord{trace_.steps()[stream.next]}); break;

@@ -69,6 +69,22 @@ Expected<void> checkBounds(const Slice& slice)
     return {};
 }
 
+Expected<void> checkBounds(const Gpu& gpu)
+{
+    for (const Rank rank : gpu.ranks)
+        if (Expected<void> ok = checkRank(rank); !ok.ok()) return ok;
+    if (gpu.number < 0) return outside("the number of a GPU,", gpu.number, 0, INT32_MAX);
+    return within("the memory of a GPU of", gpu.total, 0, kMostBytes);
+}
+
+Expected<void> checkBounds(TimeNs time, const GpuMemory& memory)
+{
+    if (Expected<void> ok = checkTime(time); !ok.ok()) return ok;
+    for (const Bytes bytes : {memory.active, memory.reserved, memory.used})
+        if (Expected<void> ok = within("a memory of", bytes, 0, kMostBytes); !ok.ok()) return ok;
+    return {};
+}
+
 Expected<void> checkMemory(Rank rank, TimeNs time, Bytes value)
 {
     if (Expected<void> ok = checkRank(rank); !ok.ok()) return ok;

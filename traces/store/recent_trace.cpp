@@ -38,8 +38,14 @@ void RecentTrace::turn()
     for (std::size_t t = 1; t < older_.textCount(); ++t) newer_.addText(older_.text(TextId{static_cast<std::uint32_t>(t)}));
     for (const MemorySeries& series : older_.memory())
         if (!series.time.empty()) newer_.addMemory(series.rank, series.memory, series.time.back(), series.value.back());
+    for (std::size_t g = 0; g < older_.gpus().size(); ++g) {
+        const GpuSeries& series = older_.gpus()[g];
+        newer_.addGpu(series.gpu);
+        if (!series.time.empty()) newer_.addGpuMemory(GpuId{g}, series.time.back(), series.value.back());
+    }
     for (const Interval& pause : older_.pauses()) newer_.addPause(pause);
     for (const std::string& note : older_.notes()) newer_.addNote(note);
+    for (const std::string& text : older_.information()) newer_.addInformation(text);
     newer_.addLostEvents(older_.lostEvents());
     for (const ClockReading& reading : older_.clockReadings()) newer_.addClockReading(reading);
 }

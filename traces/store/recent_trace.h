@@ -31,6 +31,7 @@ public:
     [[nodiscard]] const Trace& trace() const { return fuller() ? newer_ : older_; }
     [[nodiscard]] Trace release() { return std::move(fuller() ? newer_ : older_); }
     [[nodiscard]] const std::vector<std::string>& notes() const { return newer_.notes(); } // all of them
+    [[nodiscard]] const std::vector<std::string>& information() const { return newer_.information(); } // the same
     [[nodiscard]] std::size_t takenSlices() const { return slices_; }
     [[nodiscard]] std::size_t droppedSteps() const { return steps_ - trace().steps().size(); }
 

@@ -2,6 +2,7 @@
 #include "traces/store/record.h"
 
 #include "traces/base/text.h"
+#include "traces/store/bounds.h"
 
 #include <string>
 
@@ -78,7 +79,8 @@ struct Applier {
     }
     Expected<void> operator()(const NoteRecord& r) const
     {
-        trace.addNote(r.note);
+        if (r.kind == NoteKind::Information) trace.addInformation(r.note);
+        else trace.addNote(r.note);
         return {};
     }
     Expected<void> operator()(const LostRecord& r) const
@@ -89,6 +91,19 @@ struct Applier {
     Expected<void> operator()(const ClockRecord& r) const
     {
         trace.addClockReading(r.reading);
+        return {};
+    }
+    Expected<void> operator()(const GpuRecord& r) const
+    {
+        if (trace.gpus().size() >= kMostGpus) return Error{"more than " + std::to_string(kMostGpus) + " GPUs"};
+        trace.addGpu(r.gpu);
+        return {};
+    }
+    Expected<void> operator()(const GpuMemoryRecord& r) const
+    {
+        if (index(r.gpu) >= trace.gpus().size())
+            return Error{"GPU " + std::to_string(r.gpu.value) + " is not declared; the trace has " + counted(trace.gpus().size(), "GPU")};
+        trace.addGpuMemory(r.gpu, r.time, r.memory);
         return {};
     }
     Expected<void> operator()(const SessionRecord&) const { return {}; }

@@ -41,6 +41,16 @@ struct MemoryRecord {
     Bytes value = 0;
     bool operator==(const MemoryRecord&) const = default;
 };
+struct GpuRecord { // GPUs are numbered in the order of these records, from 0
+    Gpu gpu;
+    bool operator==(const GpuRecord&) const = default;
+};
+struct GpuMemoryRecord {
+    GpuId gpu{};
+    TimeNs time = 0;
+    GpuMemory memory{};
+    bool operator==(const GpuMemoryRecord&) const = default;
+};
 struct StepRecord {
     StepSpan step{};
     bool operator==(const StepRecord&) const = default;
@@ -49,8 +59,13 @@ struct PauseRecord {
     Interval pause{};
     bool operator==(const PauseRecord&) const = default;
 };
+enum class NoteKind : std::uint8_t {
+    Warning,     // what whoever uses the trace must know
+    Information, // which way the run went: nothing is amiss
+};
 struct NoteRecord {
     std::string note;
+    NoteKind kind = NoteKind::Warning;
     bool operator==(const NoteRecord&) const = default;
 };
 struct LostRecord {
@@ -68,7 +83,7 @@ struct SessionRecord {
 };
 
 using Record = std::variant<InfoRecord, LaneRecord, TextRecord, SliceRecord, EdgeRecord, MemoryRecord, StepRecord,
-                            PauseRecord, NoteRecord, LostRecord, SessionRecord, ClockRecord>;
+                            PauseRecord, NoteRecord, LostRecord, SessionRecord, ClockRecord, GpuRecord, GpuMemoryRecord>;
 
 // Adds one record to the trace. An error names what does not fit (unknown lane, slice out of order): the record is then
 // left out, and the caller goes on with the next.

@@ -77,6 +77,19 @@ void Trace::addMemory(Rank rank, MemoryClass memory, TimeNs time, Bytes value)
     addMemory(memoryIndex(rank, memory), time, value);
 }
 
+GpuId Trace::addGpu(Gpu gpu)
+{
+    gpus_.push_back({.gpu = std::move(gpu)});
+    return GpuId{gpus_.size() - 1};
+}
+
+void Trace::addGpuMemory(GpuId gpu, TimeNs time, const GpuMemory& memory)
+{
+    GpuSeries& series = gpus_[index(gpu)];
+    series.time.push_back(series.time.empty() ? time : std::max(time, series.time.back()));
+    series.value.push_back(memory);
+}
+
 void Trace::addStep(const StepSpan& step)
 {
     if (!latestStep_ || *latestStep_ < step.step) { // steps mostly come in order

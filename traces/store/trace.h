@@ -11,6 +11,7 @@
 //   trace.addEdge({.kind = EdgeKind::Data, .from = f0, .to = f1, .ready = 1200});
 #pragma once
 
+#include "traces/store/gpu_memory.h"
 #include "traces/store/lane.h"
 
 #include <algorithm>
@@ -155,7 +156,11 @@ public:
     void reserveMemory(std::size_t series, std::size_t count);
     void addStep(const StepSpan& step); // replaces the span of a step already known
     void addPause(Interval pause) { pauses_.push_back(pause); }
-    void addNote(std::string note) { notes_.push_back(std::move(note)); } // what a reader of the trace must know
+    // A point earlier than the last of its series is moved to the last time.
+    GpuId addGpu(Gpu gpu);
+    void addGpuMemory(GpuId gpu, TimeNs time, const GpuMemory& memory);
+    void addNote(std::string note) { notes_.push_back(std::move(note)); } // a warning: what a reader of the trace must know
+    void addInformation(std::string text) { information_.push_back(std::move(text)); } // nothing is amiss: which way the run went
     void addLostEvents(std::int64_t count) { lostEvents_ += count; }
     void addClockReading(ClockReading reading) { clockReadings_.push_back(std::move(reading)); }
     TextId intern(std::string_view text);
@@ -177,9 +182,11 @@ public:
 
     [[nodiscard]] const std::vector<MemorySeries>& memory() const { return memory_; }
     [[nodiscard]] const MemorySeries* memorySeries(Rank rank, MemoryClass memory) const;
+    [[nodiscard]] const std::vector<GpuSeries>& gpus() const { return gpus_; } // by GpuId; none where there are none, or nobody told
     [[nodiscard]] const std::vector<StepSpan>& steps() const { return steps_; }
     [[nodiscard]] const std::vector<Interval>& pauses() const { return pauses_; }
     [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+    [[nodiscard]] const std::vector<std::string>& information() const { return information_; }
     [[nodiscard]] std::int64_t lostEvents() const { return lostEvents_; }
     [[nodiscard]] const std::vector<ClockReading>& clockReadings() const { return clockReadings_; } // none: one clock
 
@@ -193,10 +200,12 @@ private:
     std::vector<Lane> lanes_;
     std::vector<std::vector<Edge>> edges_; // per lane of the consumer, ascending by to.index
     std::vector<MemorySeries> memory_;
+    std::vector<GpuSeries> gpus_;
     std::vector<StepSpan> steps_;
     std::optional<Step> latestStep_; // the highest of them
     std::vector<Interval> pauses_;
     std::vector<std::string> notes_;
+    std::vector<std::string> information_;
     std::vector<std::string> texts_{""};
     std::map<std::string, TextId, std::less<>> textIds_;
     std::int64_t lostEvents_ = 0;

@@ -16,7 +16,7 @@ bool RecordInbox::keep(const Record& record)
     }
     if (const auto* edge = std::get_if<EdgeRecord>(&record))
         return !full && !lossyLanes_.contains(edge->edge.from.lane) && !lossyLanes_.contains(edge->edge.to.lane);
-    if (std::holds_alternative<MemoryRecord>(record)) return !full;
+    if (std::holds_alternative<MemoryRecord>(record) || std::holds_alternative<GpuMemoryRecord>(record)) return !full;
     return true;
 }
 
