@@ -28,7 +28,7 @@ void sumInto(const std::vector<float*>& sources, const std::vector<float*>& targ
 
 } // namespace
 
-bool Collective::give(std::size_t member, std::vector<std::span<float>> values)
+bool Collective::give(std::size_t member, std::vector<Values> values)
 {
     given_[member] = std::move(values);
     if (++count_ < members_.size()) return false;
@@ -46,10 +46,9 @@ void Collective::work(std::size_t member) const
 void Collective::allReduce(std::size_t member) const
 {
     for (std::size_t t = 0; t < given_.front().size(); ++t) {
-        const auto size = static_cast<std::int64_t>(given_.front()[t].size());
-        const PartRange part = partOf(size, static_cast<int>(member), static_cast<int>(members_.size()));
+        const PartRange part = partOf(sizeOf(t), static_cast<int>(member), static_cast<int>(members_.size()));
         std::vector<float*> copies;
-        for (const auto& given : given_) copies.push_back(given[t].data() + part.begin);
+        for (std::size_t m = 0; m < members_.size(); ++m) copies.push_back(numbersOf(m, t, part.begin));
         sumInto(copies, copies, part.size());
     }
 }
@@ -60,11 +59,11 @@ void Collective::reduceScatter(std::size_t member) const
     const int replica = members_[member].replica;
     if (member > 0 && members_[member - 1].replica == replica) return;
     for (std::size_t t = 0; t < given_.front().size(); ++t) {
-        const PartRange part = partOf(static_cast<std::int64_t>(given_.front()[t].size()), replica, replicas_);
+        const PartRange part = partOf(sizeOf(t), replica, replicas_);
         std::vector<float*> all;
         std::vector<float*> own;
         for (std::size_t m = 0; m < members_.size(); ++m) {
-            all.push_back(given_[m][t].data() + part.begin);
+            all.push_back(numbersOf(m, t, part.begin));
             if (members_[m].replica == replica) own.push_back(all.back());
         }
         sumInto(all, own, part.size());
@@ -76,8 +75,9 @@ void Collective::allGather(std::size_t member) const
     for (std::size_t t = 0; t < given_.front().size(); ++t)
         for (std::size_t other = 0; other < members_.size(); ++other) {
             if (other == member) continue;
-            const PartRange part = partOf(static_cast<std::int64_t>(given_.front()[t].size()), members_[other].replica, replicas_);
-            std::copy_n(given_[other][t].data() + part.begin, part.size(), given_[member][t].data() + part.begin);
+            const PartRange part = partOf(sizeOf(t), members_[other].replica, replicas_);
+            std::copy_n(given_[other][t].data() + part.begin * kind_.valueBytes, part.size() * kind_.valueBytes,
+                        given_[member][t].data() + part.begin * kind_.valueBytes);
         }
 }
 

@@ -9,6 +9,8 @@
 //                 (a reduce-scatter)
 //   UNSHARD       every member copies from each of the others the part that is the other's (an all-gather)
 //
+// What is summed is float32. What is gathered may be values of any size, which none of the two looks into.
+//
 //   if (collective.give(member, spans)) // the last one has come: now all may work, each in its own thread
 //       for (std::size_t m = 0; m < collective.members().size(); ++m) collective.work(m);
 #pragma once
@@ -17,6 +19,7 @@
 #include "engine/runtime/rank_work.h"
 #include "traces/base/units.h"
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -44,6 +47,7 @@ public:
         Stage stage{};
         traces::Bytes bytes = 0; // of one copy
         Result result = Result::All;
+        int valueBytes = 4; // of one value
     };
     // Of a replica's members, those of direction down come before those of direction up.
     Collective(const Kind& kind, std::vector<Member> members, int replicas)
@@ -51,9 +55,11 @@ public:
     {
     }
 
+    using Values = std::span<std::byte>; // of one tensor
+
     // What the member has, tensor by tensor, as many and as long as those of the others. True where all have given by then; they begin
     // anew after that. One thread at a time.
-    bool give(std::size_t member, std::vector<std::span<float>> values);
+    bool give(std::size_t member, std::vector<Values> values);
     // The member's part, once all have given. Any thread, all members at the same time.
     void work(std::size_t member) const;
 
@@ -67,6 +73,15 @@ public:
     }
 
 private:
+    // Values, of all the tensors; and the float32 at one.
+    [[nodiscard]] std::int64_t sizeOf(std::size_t tensor) const
+    {
+        return static_cast<std::int64_t>(given_.front()[tensor].size()) / kind_.valueBytes;
+    }
+    [[nodiscard]] float* numbersOf(std::size_t member, std::size_t tensor, std::int64_t from) const
+    {
+        return reinterpret_cast<float*>(given_[member][tensor].data()) + from;
+    }
     void allReduce(std::size_t member) const;
     void reduceScatter(std::size_t member) const;
     void allGather(std::size_t member) const;
@@ -74,7 +89,7 @@ private:
     Kind kind_;
     std::vector<Member> members_;
     int replicas_;
-    std::vector<std::vector<std::span<float>>> given_; // by member
+    std::vector<std::vector<Values>> given_; // by member
     std::size_t count_ = 0;                            // that have given
 };
 

@@ -6,7 +6,7 @@
 
 namespace stagecraft::runtime {
 
-void EmulatedReplicas::give(const Turn& turn, traces::Step step, TimeNs at, std::vector<std::span<float>> values)
+void EmulatedReplicas::give(const Turn& turn, traces::Step step, TimeNs at, std::vector<Collective::Values> values)
 {
     given_.push_back({turn, step, at, std::move(values)});
 }

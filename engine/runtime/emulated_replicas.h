@@ -32,7 +32,7 @@ public:
     {
     }
 
-    void give(const Turn& turn, traces::Step step, TimeNs at, std::vector<std::span<float>> values);
+    void give(const Turn& turn, traces::Step step, TimeNs at, std::vector<Collective::Values> values);
     void settle(const Record& record);
     // Of those that the members gave to last. Nothing while some of them is not made.
     [[nodiscard]] std::optional<TimeNs> doneAt(const std::vector<Turn>& turns) const;
@@ -47,7 +47,7 @@ private:
         Turn turn;
         traces::Step step{};
         TimeNs at = 0;
-        std::vector<std::span<float>> values;
+        std::vector<Collective::Values> values;
     };
     struct State {
         traces::Step step{};

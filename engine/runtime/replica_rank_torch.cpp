@@ -30,7 +30,7 @@ bool ReplicaRank::isLast(const Work& work) const
 void ReplicaRank::give(const Turn& turn, std::vector<at::Tensor> values)
 {
     if (links_.onDevices == nullptr) {
-        std::vector<std::span<float>> memory = memoryOf(values);
+        std::vector<Collective::Values> memory = memoryOf(values);
         values.clear(); // who sums last may let go of them before this is over
         return links_.threads.give(turn, step_, std::move(memory));
     }

@@ -13,6 +13,7 @@ using traces::ActionKind;
 ReplicaSums::ReplicaSums(const Spec& spec) : replicas_(spec.replicas), byActions_(engine::reducesGradients(spec.schedule))
 {
     const Schedule& schedule = spec.schedule;
+    const int weight = engine::valueBytes(spec.precision);
     std::set<Place> gathered; // by UNSHARD
     for (const std::vector<Action>& list : schedule.order)
         for (const Action& action : list)
@@ -51,7 +52,7 @@ ReplicaSums::ReplicaSums(const Spec& spec) : replicas_(spec.replicas), byActions
             for (int j = 0; j < replicas_; ++j) ofFlow.push_back(member(j, {flow, Stage{s}}));
             const bool byAction = gathered.contains({flow, Stage{s}});
             if (!byAction && spec.update == Update::Whole) continue;
-            add({ActionKind::Unshard, Stage{s}, bytes}, ofFlow, [byAction](Copy& copy) -> auto& { return byAction ? copy.gathers : copy.weights; },
+            add({ActionKind::Unshard, Stage{s}, bytes / engine::kMainBytes * weight, Result::All, weight}, ofFlow, [byAction](Copy& copy) -> auto& { return byAction ? copy.gathers : copy.weights; },
                 {.parameters = every});
         }
     }

@@ -9,6 +9,7 @@
 //   for (const Turn& turn : sums.gradients(0, place)) give(turn);
 #pragma once
 
+#include "engine/model/precision.h"
 #include "engine/runtime/collective.h"
 #include "engine/runtime/gradient_buckets.h"
 #include "engine/runtime/run_event.h"
@@ -36,6 +37,7 @@ public:
         int replicas = 1;
         Update update = Update::Whole;
         Result result = Result::All;
+        engine::Precision precision = engine::Precision::Fp32; // of the weights
         std::vector<std::vector<GradientBucket>> buckets; // by stage; one of each where the schedule says when it is summed
     };
     explicit ReplicaSums(const Spec& spec);

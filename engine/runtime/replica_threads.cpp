@@ -35,7 +35,7 @@ void ReplicaThreads::cancel()
     changed_.notify_all();
 }
 
-void ReplicaThreads::give(const Turn& turn, traces::Step step, std::vector<std::span<float>> values)
+void ReplicaThreads::give(const Turn& turn, traces::Step step, std::vector<Collective::Values> values)
 {
     {
         const std::lock_guard lock(mutex_);

@@ -48,7 +48,7 @@ public:
     ReplicaThreads& operator=(const ReplicaThreads&) = delete;
     ~ReplicaThreads();
 
-    void give(const Turn& turn, traces::Step step, std::vector<std::span<float>> values);
+    void give(const Turn& turn, traces::Step step, std::vector<Collective::Values> values);
     // Until all of these collectives, to which the member has given, are done by all their members; when the last was.
     std::optional<TimeNs> wait(const std::vector<Turn>& turns);
     [[nodiscard]] bool done(const std::vector<Turn>& turns);

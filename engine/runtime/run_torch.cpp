@@ -167,6 +167,7 @@ std::optional<ReplicaSums> sumsOf(const RunnablePlan& r, Pipeline& any)
                         .replicas = r.plan.machine.replicas,
                         .update = divides ? ReplicaSums::Update::Divided : ReplicaSums::Update::Whole,
                         .result = divides && r.plan.run.clipNorm == 0 ? ReplicaSums::Result::OwnPart : ReplicaSums::Result::All,
+                        .precision = r.plan.run.precision,
                         .buckets = std::move(buckets)});
 }
 

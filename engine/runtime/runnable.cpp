@@ -313,10 +313,6 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMem
         return Error{fmt::format("machine.replicas: schedule {} updates its weights while micro-batches are in flight, and live replicas sum their "
                                  "gradients once a step: take 1 replica, a schedule with an update at the end of a step, or simulate this one",
                                  schedule.value().name)};
-    const bool divides = plan.machine.replicas > 1 && (plan.pipeline.sharding != Sharding::None || gathersWeights(schedule.value()));
-    if (divides && plan.run.precision == Precision::Bf16)
-        return Error{"run.precision: replicas that divide optimizer, gradients or weights gather weights of float32 alone: take sharding none, or precision "
-                     "fp32, or simulate it"};
     Expected<std::vector<int>> gpus(std::vector<int>(static_cast<std::size_t>(ranks), kOnCpu));
     if (plan.run.device == DeviceKind::Cuda) gpus = gpuPlaces(plan, devicesOr(devices), group);
     if (!gpus.ok()) return gpus.error();

@@ -52,10 +52,10 @@ std::vector<std::vector<std::int64_t>> StageModule::parameterSizes() const
     return sizes;
 }
 
-std::vector<std::span<float>> memoryOf(const std::vector<Tensor>& tensors)
+std::vector<std::span<std::byte>> memoryOf(const std::vector<Tensor>& tensors)
 {
-    std::vector<std::span<float>> memory;
-    for (const Tensor& tensor : tensors) memory.emplace_back(tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel()));
+    std::vector<std::span<std::byte>> memory;
+    for (const Tensor& tensor : tensors) memory.emplace_back(static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes());
     return memory;
 }
 

@@ -228,6 +228,6 @@ private:
 };
 
 // Where they lie: of the CPU, without gaps.
-[[nodiscard]] std::vector<std::span<float>> memoryOf(const std::vector<at::Tensor>& tensors);
+[[nodiscard]] std::vector<std::span<std::byte>> memoryOf(const std::vector<at::Tensor>& tensors);
 
 } // namespace stagecraft::runtime

@@ -117,6 +117,24 @@ TEST(DividedOnGpus, TrainToTheBitWithWhatIsTheirsOfTheMemory)
         }
 }
 
+TEST(DividedOnGpus, GatherWeightsOfBfloat16)
+{
+    const auto inBf16 = [](Sharding sharding) {
+        Plan plan = halved(sharding, RunMode::Threads);
+        plan.run.precision = Precision::Bf16;
+        return plan;
+    };
+    const Outcome whole = runPlan(inBf16(Sharding::None));
+    for (const Sharding sharding : kDivided) {
+        const Outcome outcome = runOn({.count = 2, .ofOperation = 1'000, .ofCopy = 2'000}, inBf16(sharding), onDevicesClock());
+        ASSERT_TRUE(outcome.result) << saidBy(outcome);
+        EXPECT_NE(outcome.result->gradientCheck, GradientCheck::Failed) << shardingName(sharding);
+        EXPECT_EQ(outcome.result->loss, whole.result->loss) << shardingName(sharding);
+        EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
+        EXPECT_EQ(held(outcome.trace, 0, MemoryClass::Weights).back(), most(held(whole.trace, 0, MemoryClass::Weights)) / (sharding == Sharding::Zero3 ? 2 : 1));
+    }
+}
+
 // RESHARD lies between the rank's own actions, UNSHARD and REDUCE_GRAD beside them, and nothing uses weights that are not there.
 TEST(DividedOnGpus, ShowTheActionsOfTheListInTheDevicesTime)
 {

@@ -7,6 +7,7 @@
 #include "tests/traces/temporary_folder.h"
 
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/plan/plan_words.h"
 #include "engine/schedule/shard.h"
 #include "engine/simulate/simulate.h"
 #include "traces/analysis/figures.h"
@@ -47,13 +48,14 @@ Bytes weightsAtTheEnd(const Outcome& outcome, int rank)
     return series == nullptr ? 0 : series->value.back();
 }
 
-using Case = std::tuple<std::string, RunMode>;
+using Case = std::tuple<std::string, RunMode, Precision>;
 class DividedFamily : public testing::TestWithParam<Case> {};
 
 TEST_P(DividedFamily, TrainsAsWholeReplicasDo)
 {
-    const auto& [name, mode] = GetParam();
-    const Plan plan = planOf(familyCase(*findFamily(name), 4, mode));
+    const auto& [name, mode, precision] = GetParam();
+    Plan plan = planOf(familyCase(*findFamily(name), 4, mode));
+    plan.run.precision = precision;
     const Outcome whole = runPlan(divided(plan, Sharding::None));
     ASSERT_TRUE(whole.result);
     for (const Sharding sharding : {Sharding::Zero2, Sharding::Zero3}) {
@@ -79,8 +81,9 @@ std::vector<std::string> synchronousFamilies()
 }
 
 INSTANTIATE_TEST_SUITE_P(Runtime, DividedFamily,
-                         testing::Combine(testing::ValuesIn(synchronousFamilies()), testing::Values(RunMode::Threads, RunMode::Emulated)),
-                         [](const auto& each) { return caseName(std::get<0>(each.param), std::get<1>(each.param)); });
+                         testing::Combine(testing::ValuesIn(synchronousFamilies()), testing::Values(RunMode::Threads, RunMode::Emulated),
+                                          testing::Values(Precision::Fp32, Precision::Bf16)),
+                         [](const auto& each) { return caseName(std::get<0>(each.param), std::get<1>(each.param), std::get<2>(each.param)); });
 
 using Tensors = std::map<std::string, std::vector<std::byte>>;
 
@@ -112,14 +115,15 @@ Tensors trained(Plan plan)
 TEST(DividedReplicas, EndWithTheSameWeightsAndStateToTheBit)
 {
     for (const OptimizerKind optimizer : {OptimizerKind::Sgd, OptimizerKind::Momentum, OptimizerKind::AdamW})
-        for (const int replicas : {2, 3}) {
+        for (const auto& [replicas, precision] : {std::pair(2, Precision::Fp32), {3, Precision::Fp32}, {2, Precision::Bf16}, {3, Precision::Bf16}}) {
             Plan plan = littleTransformer("zb-v", 2, 2, replicas == 2 ? RunMode::Threads : RunMode::Emulated);
+            plan.run.precision = precision;
             plan.run.optimizer = optimizer;
             plan.run.learningRate = 1e-2;
             plan.pipeline.recompute = Recompute::Full;
             const Tensors whole = trained(divided(plan, Sharding::None, replicas));
             for (const Sharding sharding : {Sharding::Zero1, Sharding::Zero2, Sharding::Zero3})
-                EXPECT_EQ(trained(divided(plan, sharding, replicas)), whole) << shardingName(sharding) << ", " << replicas;
+                EXPECT_EQ(trained(divided(plan, sharding, replicas)), whole) << shardingName(sharding) << ", " << replicas << " in " << wordOf(kPrecisionWords, precision);
         }
 }
 
@@ -135,6 +139,7 @@ TEST(DividedReplicas, TieEmbeddingsAndClipToTheBit)
                     plan.model.tiedEmbeddings = true;
                     plan.run.clipNorm = clip;
                     plan.run.lossScale = 8;
+                    plan.run.precision = clip > 0 ? Precision::Bf16 : Precision::Fp32;
                     const std::vector<double> whole = runPlan(divided(plan, Sharding::None)).result->loss;
                     for (const Sharding sharding : {Sharding::Zero2, Sharding::Zero3}) {
                         const Outcome parts = runPlan(divided(plan, sharding));
@@ -148,25 +153,28 @@ TEST(DividedReplicas, TieEmbeddingsAndClipToTheBit)
 // What was trained whole goes on divided, and the other way round.
 TEST(DividedReplicas, GoOnFromEachOthersCheckpoints)
 {
-    Plan plan = littleTransformer("1f1b", 2, 1, RunMode::Threads);
-    plan.run.steps = 4;
-    const std::vector<double> whole = runPlan(divided(plan, Sharding::None)).result->loss;
-    for (const Sharding from : kShardings)
-        for (const Sharding to : kShardings) {
-            if ((from == Sharding::None) == (to == Sharding::None)) continue;
-            const traces::test::TemporaryFolder folder;
-            plan.run.steps = 2;
-            plan.run.checkpoint = folder.file("kept");
-            plan.run.resume.clear();
-            ASSERT_TRUE(runPlan(divided(plan, from)).result);
-            plan.run.steps = 4;
-            plan.run.resume = folder.file("kept");
-            plan.run.checkpoint.clear();
-            const Outcome rest = runPlan(divided(plan, to));
-            ASSERT_TRUE(rest.result) << (rest.failure ? rest.failure->text : "");
-            EXPECT_EQ(rest.result->gradientCheck, GradientCheck::Bitwise);
-            EXPECT_EQ(rest.result->loss, std::vector(whole.begin() + 2, whole.end())) << shardingName(from) << " to " << shardingName(to);
-        }
+    for (const Precision precision : {Precision::Fp32, Precision::Bf16}) {
+        Plan plan = littleTransformer("1f1b", 2, 1, RunMode::Threads);
+        plan.run.precision = precision;
+        plan.run.steps = 4;
+        const std::vector<double> whole = runPlan(divided(plan, Sharding::None)).result->loss;
+        for (const Sharding from : kShardings)
+            for (const Sharding to : kShardings) {
+                if ((from == Sharding::None) == (to == Sharding::None)) continue;
+                const traces::test::TemporaryFolder folder;
+                plan.run.steps = 2;
+                plan.run.checkpoint = folder.file("kept");
+                plan.run.resume.clear();
+                ASSERT_TRUE(runPlan(divided(plan, from)).result);
+                plan.run.steps = 4;
+                plan.run.resume = folder.file("kept");
+                plan.run.checkpoint.clear();
+                const Outcome rest = runPlan(divided(plan, to));
+                ASSERT_TRUE(rest.result) << (rest.failure ? rest.failure->text : "");
+                EXPECT_EQ(rest.result->gradientCheck, GradientCheck::Bitwise);
+                EXPECT_EQ(rest.result->loss, std::vector(whole.begin() + 2, whole.end())) << shardingName(from) << " to " << shardingName(to);
+            }
+    }
 }
 
 // Its first rank gathers anew for the backwards, its second keeps what it has.
@@ -294,8 +302,10 @@ std::map<std::pair<int, MemoryClass>, Bytes> peaks(const traces::Trace& trace, T
 // To the byte: of the peaks of weights and gradients, and of what is left when a step is over.
 TEST(DividedReplicas, HoldWhatTheirSimulationSays)
 {
-    for (const Sharding sharding : {Sharding::None, Sharding::Zero2, Sharding::Zero3}) {
+    for (const auto& [sharding, precision] : {std::pair(Sharding::None, Precision::Fp32), {Sharding::Zero2, Precision::Fp32}, {Sharding::Zero3, Precision::Fp32},
+                                              {Sharding::Zero2, Precision::Bf16}, {Sharding::Zero3, Precision::Bf16}}) {
         Plan plan = halved(RunMode::Emulated);
+        plan.run.precision = precision;
         plan.model.layers.insert(plan.model.layers.begin() + 1, 5, TransformerBlock{32, 2, 64});
         plan.pipeline.chunks = 4; // more than can be gathered at a time
         plan.pipeline.sharding = sharding;
