@@ -179,6 +179,7 @@ private:
             if (!task.error && !device_.isCpu()) task.error = overdraft();
             if (!task.error) continue;
             failures_.at(task.work, step, task.error);
+            awaitWhatFailed(task.work, step);
             return false;
         }
 
@@ -447,6 +448,17 @@ private:
     [[nodiscard]] ActionTimes timesFrom(const Task& task, TimeNs ready) const
     {
         return {.begin = run_.clock.now(), .ready = ready, .reloaded = task.reloaded, .gathered = task.gathered.time};
+    }
+
+    // It may have asked for something before it threw, such as a copy of what another GPU has given, which lives until then.
+    void awaitWhatFailed(const Work& work, Step step)
+    {
+        if (device_.isCpu()) return;
+        const DeviceWatch::Wait here(run_.watch, rank_, step, work);
+        try {
+            device_.drain();
+        } catch (...) { // a device that has failed uses nothing any more
+        }
     }
 
     std::exception_ptr overdraft()

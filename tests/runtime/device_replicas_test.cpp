@@ -257,11 +257,11 @@ TEST(DeviceReplicas, MarkTheKernelsOfTheirSums)
 TEST(DeviceReplicas, TellAFaultAndHoldNothing)
 {
     const int before = FakeGpus::get().blocks();
-    for (const RunMode mode : {RunMode::Threads, RunMode::Emulated})
+    for (const auto& [mode, gpus] : {std::pair{RunMode::Threads, 2}, {RunMode::Threads, 4}, {RunMode::Emulated, 1}})
         for (const int microbatch : {0, 3}) {
             const InjectedFault fault{.kind = InjectedFault::Kind::Exception, .action = ActionKind::Backward, .stage = traces::Stage{0},
                                       .microbatch = traces::MicroBatch{microbatch}, .step = Step{1}};
-            const Outcome outcome = runOn({.count = 2}, linear("1f1b", 2, 2, mode), {.fault = fault});
+            const Outcome outcome = runOn({.count = gpus}, linear("1f1b", 2, 2, mode), {.fault = fault});
             EXPECT_EQ(outcome.last, SessionState::Failed);
             EXPECT_THAT(saidBy(outcome), HasSubstr("failed in step 1 on rank 0"));
             EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
