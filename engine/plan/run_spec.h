@@ -43,9 +43,9 @@ enum class HandoffKind : std::uint8_t {
     Ring,      // a lock-free ring per boundary and direction: head and tail are atomic counters
     Semaphore, // the same ring, whose free and filled places two semaphores count (credits)
 };
-// How a tensor goes from the GPU of one process to that of another.
+// How a tensor goes from the GPU of one process to that of another, and what replicas sum in one process (mode threads).
 enum class Transport : std::uint8_t {
-    Auto, // by NCCL where that can be, else by way of the host
+    Auto, // by NCCL where that can be, else by way of the host; sums by copies, in their order
     Nccl, // from GPU to GPU: each rank needs one of its own
     Host, // through the memory of the hosts, as between processes that compute on the CPU
 };
@@ -76,7 +76,7 @@ struct RunSpec {
     double lossScale = 1;  // of the loss before the backward; gradients are divided by it before they are used: see isLossScale()
     HandoffKind handoff = HandoffKind::Boxes;
     int handoffDepth = 0;  // tensors that may wait at a boundary before the sender has to; 0: as many as the schedule sends
-    Transport transport = Transport::Auto; // mode processes, device cuda
+    Transport transport = Transport::Auto; // device cuda
     std::vector<int> gpus = {}; // device cuda: of each rank the number of its GPU, or kOnCpu; empty: spread evenly over those that there are
     traces::TraceLevel tracing = traces::TraceLevel::Events; // device cuda: how much of what the GPUs do is recorded
     bool tf32 = false;          // GPUs may multiply with 10 bits of the 23 of a float32's mantissa (TensorFloat-32): faster, and coarser

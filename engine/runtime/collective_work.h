@@ -23,6 +23,8 @@ public:
     CollectiveWork(const CollectiveWork&) = delete;
     CollectiveWork& operator=(const CollectiveWork&) = delete;
 
+    // On the rank's thread, before anything else of it.
+    virtual void prepare(Rank /*rank*/) {}
     // All members are through one before any begins the next.
     [[nodiscard]] virtual int rounds() const { return 1; }
     virtual void work(const Collective& collective, std::size_t member, int /*round*/) { collective.work(member); }

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The collectives of replicas of which some compute on GPUs. Each rank has a stream for them beside that of its actions; events order the
-// two, so nobody's thread waits for a sum. A tensor is written by its own rank alone, which makes two rounds of a collective:
-//
-//   1  waits for what all have given    makes its part in memory of its own: the sum of that part of all copies, in the order of the
-//                                       members, or a copy of what it has of the weights
-//   2  waits for round 1 of all         takes the parts of the others over into its own tensors
-//
-// As much goes between two GPUs as in a ring, and the sums are those of the CPU (collective.h) but for where they are made. What a round
-// has made is held until all have taken it; the tensors themselves stay where their stage has them, and the rank's stream comes to them
-// again after its second round. Private to the runtime.
+// two, so nobody's thread waits for a sum. Here are the books: who has given what, which sums are under way, and when they were; how a sum
+// is made is told by copied_collectives_torch.h and nccl_collectives_torch.h. The tensors stay where their stage has them, and the rank's
+// stream comes to them again after the sum. Private to the runtime.
 //
 //   collectives.take(turn, step, stage.wholeGradients(turn.parameters), device.mark());   // then the turn is given
 //   device.await(collectives.doneAt(turn));                                               // once all have asked for it
@@ -17,6 +11,7 @@
 
 #include "engine/runtime/collective_work.h"
 #include "engine/runtime/executor_torch.h"
+#include "traces/base/expected.h"
 
 #include <atomic>
 #include <deque>
@@ -27,7 +22,7 @@
 
 namespace stagecraft::runtime {
 
-class DeviceCollectives final : public CollectiveWork {
+class DeviceCollectives : public CollectiveWork {
 public:
     static constexpr std::size_t kAhead = 4; // collectives that a rank asks for before the first of them is done
 
@@ -39,12 +34,14 @@ public:
     // Of what the member gave to last, once all members are through it: when it has what comes of it. None on the CPU.
     [[nodiscard]] DeviceMark doneAt(const Turn& turn) const;
 
-    [[nodiscard]] int rounds() const override { return 2; }
-    void work(const Collective& collective, std::size_t member, int round) override;
-    void end(const Collective& collective, std::size_t member, const CollectiveSpan& span, const Record& record) override;
-    void settle(Rank rank, const Record& record) override;
+    void work(const Collective& collective, std::size_t member, int round) final;
+    void end(const Collective& collective, std::size_t member, const CollectiveSpan& span, const Record& record) final;
+    void settle(Rank rank, const Record& record) final;
 
-private:
+    // After the last sum of a run that has not ended before. Errors are no more than a note.
+    virtual traces::Expected<void> finish() { return {}; }
+
+protected:
     struct Member {
         std::vector<at::Tensor> given; // until it has taken all
         TimeNs givenAt = 0;            // as its thread saw it
@@ -63,6 +60,13 @@ private:
         std::size_t given = 0;         // members that have
         std::atomic<std::size_t> left; // members that are not known to be done
     };
+    // The member's part of a round is asked for, in the scope of its device and its books; with the last one `end` is set.
+    virtual void make(const Collective& collective, std::size_t member, int round, Cycle& cycle) = 0;
+    // With the stream for sums.
+    [[nodiscard]] RankDevice& deviceOf(Rank rank) const { return *ranks_[traces::index(rank)].device; }
+    [[nodiscard]] RankDevice& deviceOf(const Collective& collective, std::size_t member) const { return deviceOf(collective.members()[member].rank); }
+
+private:
     struct Asked {
         const Collective* collective = nullptr;
         std::size_t member = 0;
@@ -75,8 +79,6 @@ private:
         std::deque<Asked> asked;
     };
     [[nodiscard]] std::shared_ptr<Cycle> cycleOf(const Collective& collective) const;
-    void makePart(const Collective& collective, std::size_t member, Cycle& cycle);
-    void takeParts(const Collective& collective, std::size_t member, Cycle& cycle);
     void settleFirst(RankParts& rank, const Record& record) const;
 
     const std::vector<Execution>& replicas_;
@@ -87,7 +89,7 @@ private:
     std::map<std::pair<const Collective*, std::size_t>, DeviceMark> ends_; // by member
 };
 
-// Of a run on GPUs, else none.
+// Of a run on GPUs, else none. Throws what keeps it from connecting them, where sums go by NCCL.
 std::unique_ptr<DeviceCollectives> deviceCollectives(const std::vector<Execution>& replicas);
 
 } // namespace stagecraft::runtime

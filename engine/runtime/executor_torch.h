@@ -14,6 +14,8 @@
 
 namespace stagecraft::runtime {
 
+struct NcclSource; // engine/transport/nccl/nccl_source.h
+
 struct Execution {
     const engine::Plan& plan;
     const engine::Schedule& schedule;
@@ -30,9 +32,18 @@ struct Execution {
     const ReplicaSums* sums = nullptr; // among the replicas; none where there is one
     int replica = 0;
     DeviceWatch* watch = nullptr; // where ranks wait for GPUs
+    const NcclSource* ncclSums = nullptr; // by which replicas sum on GPUs; none: by copies
 
     // A rank of this replica among those of all.
     [[nodiscard]] traces::Rank among(traces::Rank rank) const { return traces::Rank{replica * schedule.ranks + rank.value}; }
+    // On purpose: paused, or a stage is held.
+    [[nodiscard]] bool standsStill() const
+    {
+        if (control.pausing()) return true;
+        for (int s = 0; s < schedule.stages(); ++s)
+            if (trouble.holds(traces::Stage{s})) return true;
+        return false;
+    }
 };
 
 // A thread per rank; the caller's thread settles pauses meanwhile.

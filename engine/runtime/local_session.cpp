@@ -2,6 +2,7 @@
 #include "engine/runtime/local_session.h"
 
 #include "engine/runtime/cuda_devices.h"
+#include "engine/runtime/nccl_choice.h"
 #include "engine/runtime/process_start.h"
 #include "engine/runtime/run.h"
 #include "engine/runtime/run_messages.h"
@@ -83,6 +84,8 @@ private:
 
         Expected<RunnablePlan> runnable = orError([&] { return makeRunnable(plan, options_.memory ? *options_.memory : hostMemory(), options_.group, options_.devices); });
         if (group == nullptr && !runnable.ok()) return runnable.error();
+        if (group == nullptr)
+            if (const auto sums = chooseSums(runnable.value(), options_); !sums.ok()) return sums.error();
         if (group != nullptr)
             if (const auto all = settleTogether(*group, runnable, options_); !all.ok()) return all.error();
         run_.reset();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // In the place of NCCL, in a build for which there was no header of it.
+#include "engine/runtime/nccl_collectives_torch.h"
 #include "engine/runtime/nccl_run_torch.h"
 #include "engine/transport/nccl/nccl_source.h"
 
@@ -17,6 +18,8 @@ constexpr const char* kWhy = "this build has none: when it was configured, the w
 Expected<const NcclSource*> ncclOfProcess() { return Error{kWhy}; }
 
 Expected<NcclId> newNcclId(const NcclApi&) { return Error{kWhy}; }
+
+std::unique_ptr<DeviceCollectives> ncclCollectives(const std::vector<Execution>&, const NcclSource&) { throw std::logic_error(kWhy); }
 
 std::unique_ptr<NcclRun> connectNccl(const Execution&, ProcessRun&, const HandoffPlace&, const NcclWish&) { throw std::logic_error(kWhy); }
 

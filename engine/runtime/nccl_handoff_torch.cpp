@@ -2,12 +2,12 @@
 #include "engine/runtime/nccl_handoff_torch.h"
 
 #include "engine/probe/tagging_allocator.h"
+#include "engine/runtime/nccl_device_torch.h"
 #include "engine/runtime/rank_work.h"
 #include "engine/runtime/tensor_mail_torch.h"
 #include "engine/transport/wait_edges.h"
 
 #include <ATen/ops/empty.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <cstring>
 #include <set>
@@ -29,8 +29,6 @@ BoxAddress boxOf(const Transfer& transfer)
     const bool forward = send.kind == ActionKind::SendForward;
     return {forward ? Direction::Forward : Direction::Backward, traces::Stage{send.stage.value + (forward ? 1 : -1)}, send.microbatch, send.flow};
 }
-
-void* handleOf(const c10::Stream& stream) { return c10::impl::VirtualGuardImpl(stream.device_type()).getStreamNativeHandle(stream); }
 
 void expect(const Expected<void>& done)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/nccl_run_torch.h"
 
+#include "engine/runtime/nccl_device_torch.h"
 #include "engine/runtime/nccl_handoff_torch.h"
 #include "engine/runtime/nccl_link.h"
 
 #include <c10/core/DeviceGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <stdexcept>
 
@@ -13,25 +13,9 @@ namespace stagecraft::runtime {
 
 namespace {
 
-bool standsStill(const Execution& run)
+NcclLink::Seats seatOf(const ProcessRun& all, c10::Device device)
 {
-    if (run.control.pausing()) return true;
-    for (int s = 0; s < run.schedule.stages(); ++s)
-        if (run.trouble.holds(traces::Stage{s})) return true;
-    return false;
-}
-
-NcclLink::Member memberOf(const ProcessRun& all, c10::Device device)
-{
-    const auto use = [type = device.type()](int gpu) -> Expected<void> {
-        try {
-            c10::impl::VirtualGuardImpl(type).setDevice(c10::Device(type, static_cast<c10::DeviceIndex>(gpu)));
-            return {};
-        } catch (const std::exception& error) {
-            return Error{error.what()};
-        }
-    };
-    return {.rank = all.rank(), .size = all.group().size(), .device = device.index(), .useDevice = use};
+    return {.size = all.group().size(), .members = {{.rank = all.rank(), .device = device.index()}}, .useDevice = setsDevice(device.type())};
 }
 
 void awaitAll(ProcessRun& all)
@@ -53,8 +37,8 @@ void awaitAll(ProcessRun& all)
 class ConnectedRun final : public NcclRun {
 public:
     ConnectedRun(const Execution& run, ProcessRun& all, const HandoffPlace& place, const NcclWish& wish)
-        : link_(*wish.source, memberOf(all, place.device.device()), {run.control, run.clock, [&run] { return standsStill(run); }}),
-          handoff_(all, run.schedule, {link_.communicator(), wish.order}, place)
+        : link_(*wish.source, seatOf(all, place.device.device()), {.control = run.control, .clock = run.clock, .standsStill = [&run] { return run.standsStill(); }}),
+          handoff_(all, run.schedule, {link_.communicator(all.rank()), wish.order}, place)
     {
         awaitAll(all); // one may be long in coming: rank 0 computes what the check compares with
         const c10::DeviceGuard before(place.device.device()); // the caller's device is its own again

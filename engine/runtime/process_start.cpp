@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/process_start.h"
 
-#include "engine/transport/nccl/nccl_source.h"
+#include "engine/runtime/nccl_choice.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -40,13 +40,6 @@ std::string digestOf(const TransferOrder& order)
     return fmt::format("{:016x}", hash);
 }
 
-Expected<const NcclSource*> sourceOf(const LocalSessionOptions& options)
-{
-    if (options.nccl != nullptr) return options.nccl;
-    if (options.devices != nullptr) return Error{"its GPUs are none of NVIDIA's"};
-    return ncclOfProcess();
-}
-
 bool mayTakeNccl(const RunnablePlan& runnable)
 {
     const RunSpec& run = runnable.plan.run;
@@ -57,7 +50,7 @@ RankOffer offerOf(RunnablePlan& runnable, int rank, const LocalSessionOptions& o
 {
     RankOffer offer{.place = runnable.places[static_cast<std::size_t>(rank)]};
     if (!mayTakeNccl(runnable)) return offer;
-    const Expected<const NcclSource*> source = sourceOf(options);
+    const Expected<const NcclSource*> source = ncclOf(options);
     Expected<TransferOrder> order = transferOrder(runnable.schedule, &runnable.costs);
     if (!source.ok() || !order.ok()) {
         offer.whyNot = source.ok() ? order.error().message : source.error().message;

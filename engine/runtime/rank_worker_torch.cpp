@@ -67,6 +67,7 @@ public:
     {
         settleThread();
         device_.warmUp();
+        if (replica_) replica_->awaitPrepared();
         for (int step = run_.firstStep; links_.meeting.meet(rank_, step, end_); ++step) {
             if (step > run_.firstStep && links_.handoff.bounded()) collectives().push(waitEvent(Step{step - 1}, WaitCause::Flush, {}, {end_, run_.clock.now()}));
             sampleMemory(run_.clock.now()); // all have let go of the last step

@@ -45,6 +45,8 @@ public:
     ReplicaRank(const ReplicaRank&) = delete;
     ReplicaRank& operator=(const ReplicaRank&) = delete;
 
+    // Until those who make its sums are prepared, so that no step pays for it.
+    void awaitPrepared() { settle(); }
     void begin(traces::Step step) { step_ = step; }
     // When they were there; the rank is at rest while it waits.
     std::optional<Since> gradientsOf(const Place& place);

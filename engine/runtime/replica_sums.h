@@ -52,6 +52,8 @@ public:
     // Whether the sum of its stage's gradients is whole with this collective.
     [[nodiscard]] bool isLastSum(const Collective& collective) const;
     [[nodiscard]] int replicas() const { return replicas_; }
+    // In the order of the stages.
+    [[nodiscard]] const std::vector<std::unique_ptr<Collective>>& collectives() const { return collectives_; }
 
 private:
     struct Copy {

@@ -59,6 +59,7 @@ void ReplicaThreads::serve(Rank rank)
     std::deque<Part>& waiting = waiting_[traces::index(rank)];
     traces::Step step{};
     traces::Work work{};
+    work_.prepare(rank);
     for (;;) {
         Part part;
         CollectiveSpan span;

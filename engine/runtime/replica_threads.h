@@ -10,7 +10,7 @@
 //
 //   threads.give(turn, step, spans);                      // the rank's thread
 //   std::optional<TimeNs> since = threads.wait(turns);    // none when cancelled
-//   threads.settle(rank);                                 // all that it has waited for is recorded, and on GPUs done
+//   threads.settle(rank);                                 // it is prepared, all that it has waited for is recorded, and on GPUs done
 #pragma once
 
 #include "engine/probe/memory_ledger.h"

@@ -48,15 +48,10 @@ std::optional<Rank> ownRank(const Plan& plan, const LocalSessionOptions& options
     return Rank{options.group->rank()};
 }
 
-bool hasCollectives(const RunnablePlan& runnable)
-{
-    return runnable.plan.machine.replicas > 1 && (!runnable.schedule.inference() || gathersWeights(runnable.schedule));
-}
-
 // One for each rank of each replica, and one beside it that sums gradients and gathers weights.
 int threadsOf(const RunnablePlan& runnable)
 {
-    return runnable.plan.machine.replicas * runnable.schedule.ranks * (hasCollectives(runnable) ? 2 : 1);
+    return runnable.plan.machine.replicas * runnable.schedule.ranks * (runnable.hasCollectives() ? 2 : 1);
 }
 
 // Of a rank: of the ranks that share a GPU each has a part of it, but for mode emulated, where each action has it alone.
@@ -157,7 +152,7 @@ Replicas buildReplicas(const RunnablePlan& r, const BatchSource& batches, const 
 // Clipping goes by the whole gradient, so then every replica gets all of it.
 std::optional<ReplicaSums> sumsOf(const RunnablePlan& r, Pipeline& any)
 {
-    if (!hasCollectives(r)) return std::nullopt;
+    if (!r.hasCollectives()) return std::nullopt;
     const bool divides = dividesUpdate(r.plan) && !r.schedule.inference();
     const Bytes ofBucket = reducesGradients(r.schedule) ? std::numeric_limits<Bytes>::max() : std::max<Bytes>(r.plan.machine.bucketBytes, 1);
     std::vector<std::vector<GradientBucket>> buckets;
@@ -435,7 +430,7 @@ void Run::trainSteps()
     for (std::size_t j = 0; j < replicas.size(); ++j)
         executions.push_back({r.plan, r.schedule, *replicas[j], recorder_, control_, keeper, clock_,
                               options_.cpuClock ? *options_.cpuClock : threadCpuClock(), r.costs, trouble_, r.firstStep(), tracing.marks(), sums ? &*sums : nullptr,
-                              static_cast<int>(j), watch_ ? &*watch_ : nullptr});
+                              static_cast<int>(j), watch_ ? &*watch_ : nullptr, r.ncclSums});
     switch (r.plan.run.mode) {
     case RunMode::Threads: runOnThreads(executions); break;
     case RunMode::Emulated: runEmulated(executions); break;

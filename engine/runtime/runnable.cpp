@@ -7,6 +7,7 @@
 #include "engine/runtime/cuda_devices.h"
 #include "engine/runtime/gpu_places.h"
 #include "engine/runtime/memory_need.h"
+#include "engine/runtime/nccl_choice.h"
 #include "engine/schedule/circle_text.h"
 #include "engine/schedule/lower.h"
 #include "engine/schedule/offload.h"
@@ -251,10 +252,13 @@ std::string handoffLeftOut(const RunSpec& run)
                        runModeText(run.mode));
 }
 
-std::string transportLeftOut(const RunSpec& run)
+std::string transportLeftOut(const RunnablePlan& runnable)
 {
+    const RunSpec& run = runnable.plan.run;
     if (run.transport == Transport::Auto || (run.mode == RunMode::Processes && run.device == DeviceKind::Cuda)) return {};
-    return fmt::format("run.transport {} is of mode processes on the device cuda, and says nothing here", wordOf(kTransportWords, run.transport));
+    if (run.transport == Transport::Nccl && sumsByTransport(runnable)) return {};
+    return fmt::format("run.transport {} is of mode processes on the device cuda, and nccl of replicas there in mode threads: it says nothing here",
+                       wordOf(kTransportWords, run.transport));
 }
 
 Expected<void> checkProcesses(const Plan& plan, const ProcessGroup* group)
@@ -275,6 +279,8 @@ Expected<void> checkProcesses(const Plan& plan, const ProcessGroup* group)
 }
 
 } // namespace
+
+bool RunnablePlan::hasCollectives() const { return plan.machine.replicas > 1 && (!schedule.inference() || gathersWeights(schedule)); }
 
 Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMemory, const ProcessGroup* group, const DeviceSource* devices)
 {
@@ -328,7 +334,7 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMem
     if (plan.machine.replicas > 1 && gathersWeights(runnable.schedule)) // a list that divides weights divides all, whoever wrote it
         runnable.plan.pipeline.sharding = runnable.costs.sharding = Sharding::Zero3;
     runnable.notes = {judgeMemory(memoryNeed(runnable.plan, runnable.schedule, runnable.costs), memory).value(), leftOutOf(plan.machine), handoffLeftOut(plan.run),
-                      transportLeftOut(plan.run)};
+                      transportLeftOut(runnable)};
     std::erase(runnable.notes, "");
     if (const auto resumed = resume(runnable); !resumed.ok()) return resumed.error();
     if (!plan.run.checkpoint.empty() && (group == nullptr || group->rank() == 0)) // who writes them

@@ -38,7 +38,10 @@ struct RunnablePlan {
     std::vector<int> gpus = {};                            // of each rank; kOnCpu: none; of processes one's own alone
     std::vector<RankPlace> places = {};                    // of processes, by rank: where all are, as far as they have told each other
     std::shared_ptr<NcclWish> nccl = {};                   // of processes: how tensors go from GPU to GPU; null: by way of the host
+    const NcclSource* ncclSums = nullptr; // not owned; by which replicas sum on GPUs, in one process; null: by copies
 
+    // Whether replicas sum or gather anything.
+    [[nodiscard]] bool hasCollectives() const;
     [[nodiscard]] int firstStep() const { return resume ? resume->step : 0; }
 };
 

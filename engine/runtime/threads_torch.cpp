@@ -115,6 +115,9 @@ public:
             run_.control.superviseRanks();
         }
         run_.control.onEnding({});
+        if (!onDevices_ || run_.control.ending()) return;
+        if (const traces::Expected<void> finished = onDevices_->finish(); !finished.ok() && !run_.control.ending())
+            run_.recorder.post(NoteRecord{"after the last step: " + finished.error().message});
     }
 
 private:

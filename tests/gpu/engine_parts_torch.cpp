@@ -165,7 +165,7 @@ void ncclToItself(const ProbeOptions& options, ProbeReport& report)
         }
         const at::Tensor values = at::full({3}, 2.0, kGpu);
         synchronize();
-        must(own.allReduce("of one", {.from = values.data_ptr(), .to = values.data_ptr(), .count = 3}, stream.stream()));
+        must(own.allReduce("of one", {{.from = values.data_ptr(), .to = values.data_ptr(), .count = 3}}, stream.stream()));
         synchronize();
         report.expect(at::equal(values, at::full({3}, 2.0, kGpu)), "a sum of one rank is another");
     }

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs in several processes, which are threads here (team.h), that hand over by an NCCL that is not there (nccl/fake_nccl.h) from GPU to GPU
-// that are not there (fake_gpu/fake_gpu.h). An exchange is an operation on the streams of both ranks, that is over when both have asked for
-// it: memory that it reads or writes without an order that events give is found, and so is what takes a tensor that has not come.
-#include "tests/runtime/fake_gpu/fake_gpu.h"
+// Runs in several processes, which are threads here (team.h), that hand over from GPU to GPU by NCCL (nccl_on_gpus.h).
 #include "tests/runtime/little_plan.h"
 #include "tests/runtime/manual_clock.h"
-#include "tests/runtime/nccl/fake_nccl.h"
+#include "tests/runtime/nccl_on_gpus.h"
 #include "tests/runtime/team.h"
-
-#include "engine/transport/nccl/nccl_source.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,16 +29,9 @@ using traces::MemoryClass;
 
 constexpr NcclResult kRemoteError = 6;
 
-class NcclProcesses {
+class NcclProcesses : public NcclOnGpus {
 public:
-    explicit NcclProcesses(const FakeGpus::Setup& gpus) : before_(FakeGpus::get().blocks())
-    {
-        FakeGpus::get().reset(gpus);
-        nccl_.takeDeviceFrom([] { return FakeGpus::get().currentDevice(); });
-        nccl_.tellExchanges([](const FakeNccl::Side& side) {
-            return FakeGpus::get().exchange({.stream = side.stream, .reads = side.reads, .writes = side.writes});
-        });
-    }
+    using NcclOnGpus::NcclOnGpus;
 
     TeamOutcome run(Plan plan, TeamOptions options = {})
     {
@@ -54,19 +42,6 @@ public:
         options.nccl = &source;
         return runTeam(plan, options);
     }
-    void expectNothingLeft() const
-    {
-        EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
-        EXPECT_THAT(nccl_.misuse(), IsEmpty());
-        EXPECT_EQ(FakeGpus::get().blocks(), before_);
-    }
-    FakeNccl& nccl() { return nccl_; }
-
-    NcclSource source{.api = FakeNccl::api(), .version = "2.28.9"};
-
-private:
-    FakeNccl nccl_;
-    int before_;
 };
 
 std::string whyNot(const TeamOutcome& team)

@@ -4,6 +4,7 @@
 #include "tests/runtime/fake_gpu/run_on_gpus.h"
 #include "tests/runtime/cupti/fake_session.h"
 #include "tests/runtime/little_plan.h"
+#include "tests/runtime/replica_plans.h"
 
 #include "engine/runtime/replica_part.h"
 
@@ -34,29 +35,6 @@ using traces::Rank;
 using traces::Step;
 using traces::TimeNs;
 
-Plan replicated(Plan plan, int replicas)
-{
-    plan.machine.replicas = replicas;
-    plan.machine.bucketBytes = 16 << 10;
-    plan.run.steps = 2;
-    return plan;
-}
-
-// Linear layers alone: LibTorch takes the same kernels for them wherever they are.
-Plan linear(const std::string& schedule, int ranks, int replicas, RunMode mode = RunMode::Threads)
-{
-    Plan plan;
-    plan.model.layers.assign(4, Linear{16, 16, Activation::None});
-    plan.model.microbatchRows = 2;
-    plan.pipeline = {.schedule = schedule, .ranks = ranks, .chunks = 1, .microbatches = 4, .customSchedule = {}};
-    plan.machine.replicas = replicas;
-    plan.machine.bucketBytes = 1; // one for each parameter
-    plan.run.mode = mode;
-    plan.run.steps = 2;
-    plan.run.check = CheckMode::All;
-    return plan;
-}
-
 std::vector<CaseOnGpus> everySynchronousFamily()
 {
     std::vector<CaseOnGpus> cases;
@@ -82,15 +60,7 @@ TEST_P(ReplicatedFamilyOnGpus, TrainsAsOnTheCpuInAnOrderThatEventsGive)
     for (int r = 0; r < 2 * plan.pipeline.ranks; ++r)
         for (const MemoryClass memory : {MemoryClass::Weights, MemoryClass::Optimizer, MemoryClass::Gradients})
             EXPECT_EQ(most(outcome.trace, Rank{r}, memory), most(onCpu.trace, Rank{r}, memory)) << "rank " << r << " " << traces::memoryClassText(memory);
-    // the same sums on the lanes of collectives
-    const auto sums = [](const Outcome& each) {
-        std::map<int, std::multiset<std::string>> ran;
-        for (const Lane& lane : each.trace.lanes())
-            for (std::size_t i = 0; i < lane.size(); ++i)
-                if (lane.info().kind == LaneKind::Collective) ran[lane.info().rank.value].insert(toText(lane.action(i)));
-        return ran;
-    };
-    EXPECT_EQ(sums(outcome), sums(onCpu));
+    EXPECT_EQ(collectivesOf(outcome.trace), collectivesOf(onCpu.trace));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ReplicatedFamilyOnGpus, testing::ValuesIn(everySynchronousFamily()), [](const testing::TestParamInfo<CaseOnGpus>& of) {

@@ -12,7 +12,7 @@ namespace stagecraft::runtime {
 
 NcclClique::NcclClique(const NcclGround& ground, NcclCliqueSpec spec) : context_(ground), spec_(std::move(spec))
 {
-    for (const NcclMember& member : spec_.members) communicators_.emplace_back(context_, member.rank, spec_.size);
+    for (const NcclMember& member : spec_.members) communicators_.emplace_back(context_, member.rank, spec_.size, member.known.value_or(member.rank));
 }
 
 NcclClique::~NcclClique() { endAll(); }
@@ -30,7 +30,7 @@ Expected<void> NcclClique::beginAll(const NcclId& id, int generation)
     Expected<void> all;
     auto member = spec_.members.begin();
     for (NcclCommunicator& communicator : communicators_) {
-        const std::string who = "rank " + std::to_string(communicator.rank());
+        const std::string who = communicator.named();
         if (Expected<void> used = spec_.useDevice(member++->device); !used.ok()) {
             all = used.error().in(who);
             break;

@@ -30,6 +30,7 @@ namespace stagecraft::runtime {
 struct NcclMember {
     int rank = 0;
     int device = 0;
+    std::optional<int> known = {}; // as what messages and faults name it; none: by its rank
 };
 
 struct NcclCliqueSpec {

@@ -77,30 +77,44 @@ Expected<void> NcclCommunicator::call(std::string_view doing, Calls&& calls)
     return settle(doing, result, context_.patience.call);
 }
 
+namespace {
+
+template <class Part, class Take>
+NcclResult asGroup(const NcclApi& api, std::span<const Part> parts, Take&& take)
+{
+    if (const NcclResult begun = api.groupStart(); begun != kNcclSuccess) return begun;
+    NcclResult first = kNcclSuccess;
+    for (const Part& part : parts) {
+        const NcclResult taken = take(part);
+        if (failed(taken)) {
+            first = taken;
+            break;
+        }
+    }
+    const NcclResult ended = api.groupEnd(); // also after a failure: a group is of this thread, and would hold whatever comes next
+    return first != kNcclSuccess ? first : ended;
+}
+
+} // namespace
+
 Expected<void> NcclCommunicator::exchange(std::string_view what, std::span<const NcclPart> parts, void* stream)
 {
     if (auto sound = checkParts(parts); !sound.ok()) return sound.error().in(named() + ", " + std::string(what));
     return call("put " + std::string(what) + " on its stream", [&](const NcclApi& api, void* handle) {
-        if (const NcclResult begun = api.groupStart(); begun != kNcclSuccess) return begun;
-        NcclResult first = kNcclSuccess;
-        for (const NcclPart& part : parts) {
-            const NcclResult taken = part.side == NcclPart::Side::Send ? api.send(part.buffer, part.bytes, ncclInt8, part.peer, handle, stream)
-                                                                       : api.recv(part.buffer, part.bytes, ncclInt8, part.peer, handle, stream);
-            if (failed(taken)) {
-                first = taken;
-                break;
-            }
-        }
-        const NcclResult ended = api.groupEnd(); // also after a failure: a group is of this thread, and would hold whatever comes next
-        return first != kNcclSuccess ? first : ended;
+        return asGroup(api, parts, [&](const NcclPart& part) {
+            return part.side == NcclPart::Side::Send ? api.send(part.buffer, part.bytes, ncclInt8, part.peer, handle, stream)
+                                                     : api.recv(part.buffer, part.bytes, ncclInt8, part.peer, handle, stream);
+        });
     });
 }
 
-Expected<void> NcclCommunicator::allReduce(std::string_view what, const NcclAllReduce& values, void* stream)
+Expected<void> NcclCommunicator::allReduce(std::string_view what, std::span<const NcclAllReduce> all, void* stream)
 {
+    if (auto sound = checkCount(all.size()); !sound.ok()) return sound.error().in(named() + ", " + std::string(what));
     return call("put " + std::string(what) + " on its stream", [&](const NcclApi& api, void* handle) {
-        return api.allReduce(values.from, values.to, values.count, typeOf(values.type), values.reduction == NcclReduction::Sum ? ncclSum : ncclAvg, handle,
-                             stream);
+        return asGroup(api, all, [&](const NcclAllReduce& each) {
+            return api.allReduce(each.from, each.to, each.count, typeOf(each.type), each.reduction == NcclReduction::Sum ? ncclSum : ncclAvg, handle, stream);
+        });
     });
 }
 
@@ -120,10 +134,15 @@ Expected<void> NcclCommunicator::warmUp(std::span<const int> peers, void* twoByt
     return {};
 }
 
+Expected<void> NcclCommunicator::checkCount(std::size_t parts) const
+{
+    if (parts > 0 && parts <= kMostParts) return {};
+    return Error{std::to_string(parts) + " transfers in one group are not allowed; 1 to " + std::to_string(kMostParts)};
+}
+
 Expected<void> NcclCommunicator::checkParts(std::span<const NcclPart> parts) const
 {
-    if (parts.empty() || parts.size() > kMostParts)
-        return Error{std::to_string(parts.size()) + " transfers in one group are not allowed; 1 to " + std::to_string(kMostParts)};
+    if (auto sound = checkCount(parts.size()); !sound.ok()) return sound;
     std::vector<std::size_t> toSelf;
     std::vector<std::size_t> fromSelf;
     for (const NcclPart& part : parts) {
@@ -165,7 +184,7 @@ void NcclCommunicator::lookAtErrors(int generation)
     const NcclResult asked = context_.api.commGetAsyncError(handle_.load(), &state);
     gate_.leave();
     const NcclResult result = asked != kNcclSuccess ? asked : state;
-    if (failed(result)) context_.fault.keep(generation, rank_, named() + ": " + ncclError(context_.api, "go on", result).message);
+    if (failed(result)) context_.fault.keep(generation, known_, named() + ": " + ncclError(context_.api, "go on", result).message);
 }
 
 // No lock is held while CUDA is asked. Only this thread takes anything off, so the first stays where it is.
@@ -186,7 +205,7 @@ void NcclCommunicator::lookAtProgress(int generation)
         first_ = nullptr;
     }
     if (context_.clock.now() - movedAt_ <= context_.patience.transfer) return;
-    context_.fault.keep(generation, rank_,
+    context_.fault.keep(generation, known_,
                         named() + ": nothing has moved on its communication stream for " + seconds(context_.patience.transfer) + ", it stands at " + first_->what +
                             ": another rank has not come to its side of it, or hangs");
 }
@@ -225,6 +244,6 @@ Error NcclCommunicator::ended() const
     return Error{named() + " is not connected"};
 }
 
-Error NcclCommunicator::fail(const std::string& text) { return Error{context_.fault.keep(generation_.load(), rank_, named() + ": " + text)}; }
+Error NcclCommunicator::fail(const std::string& text) { return Error{context_.fault.keep(generation_.load(), known_, named() + ": " + text)}; }
 
 } // namespace stagecraft::runtime

@@ -55,7 +55,8 @@ public:
     // Large groups hang (pytorch/pytorch#174288, from about 256), and nobody here needs them.
     static constexpr std::size_t kMostParts = 16;
 
-    NcclCommunicator(NcclContext& context, int rank, int size) : context_(context), rank_(rank), size_(size) {}
+    // `known`: as what messages and faults name it; it may be another number than that in the clique.
+    NcclCommunicator(NcclContext& context, int rank, int size, int known) : context_(context), rank_(rank), size_(size), known_(known) {}
     NcclCommunicator(const NcclCommunicator&) = delete;
     NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
@@ -68,8 +69,12 @@ public:
     {
         return exchange(what, std::span(parts.begin(), parts.size()), stream);
     }
-    // Of all ranks; all call it in the same order.
-    Expected<void> allReduce(std::string_view what, const NcclAllReduce& values, void* stream);
+    // Of all ranks, carried out as one; all call it in the same order, with as many values.
+    Expected<void> allReduce(std::string_view what, std::span<const NcclAllReduce> all, void* stream);
+    Expected<void> allReduce(std::string_view what, std::initializer_list<NcclAllReduce> all, void* stream)
+    {
+        return allReduce(what, std::span(all.begin(), all.size()), stream);
+    }
 
     // NCCL connects two ranks when they first exchange something, and waits for both (NVIDIA/nccl#783): here, one byte each way with each
     // of the peers, in an order that all ranks share. `twoBytes` lie on the device.
@@ -100,15 +105,17 @@ private:
 
     template <class Calls>
     Expected<void> call(std::string_view doing, Calls&& calls);
+    [[nodiscard]] Expected<void> checkCount(std::size_t parts) const;
     Expected<void> checkParts(std::span<const NcclPart> parts) const;
     Expected<void> checkThread();
     [[nodiscard]] Error ended() const;
     [[nodiscard]] Error fail(const std::string& text);
-    [[nodiscard]] std::string named() const { return "rank " + std::to_string(rank_); }
+    [[nodiscard]] std::string named() const { return "rank " + std::to_string(known_); }
 
     NcclContext& context_;
     const int rank_;
     const int size_;
+    const int known_;
     CallGate gate_; // open while there is a communicator
     std::atomic<void*> handle_{nullptr};
     std::atomic<int> generation_{0};

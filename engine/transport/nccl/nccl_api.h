@@ -13,6 +13,7 @@
 #include "traces/base/expected.h"
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -27,7 +28,7 @@ using NcclResult = int; // ncclResult_t, see nccl_errors.h
 // By which the ranks of one clique find each other (ncclUniqueId).
 struct NcclId {
     std::array<char, 128> bytes{};
-    bool operator==(const NcclId&) const = default;
+    auto operator<=>(const NcclId&) const = default;
 };
 
 struct NcclApi {

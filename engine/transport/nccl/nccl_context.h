@@ -29,7 +29,7 @@ struct NcclPatience {
 };
 
 struct NcclFault {
-    int rank = -1; // -1: it came from outside
+    int rank = -1; // as what its member is known (clique.h); -1: it came from outside
     std::string text;
 };
 

@@ -165,12 +165,41 @@ TEST_F(NcclCliqueTest, SumsAndAveragesGradientsOfAllRanks)
     std::array<std::array<float, 3>, 2> means{};
     together([&](NcclCommunicator& own) {
         const auto r = static_cast<std::size_t>(own.rank());
-        EXPECT_TRUE(own.allReduce("gradients", {.from = gradients[r].data(), .to = sums[r].data(), .count = 3}, &stream).ok());
-        EXPECT_TRUE(own.allReduce("gradients", {.from = gradients[r].data(), .to = means[r].data(), .count = 3, .reduction = NcclReduction::Mean}, &stream).ok());
+        EXPECT_TRUE(own.allReduce("gradients", {{.from = gradients[r].data(), .to = sums[r].data(), .count = 3}}, &stream).ok());
+        EXPECT_TRUE(own.allReduce("gradients", {{.from = gradients[r].data(), .to = means[r].data(), .count = 3, .reduction = NcclReduction::Mean}}, &stream).ok());
     });
     EXPECT_THAT(sums[0], ElementsAre(11, 22, 33));
     EXPECT_EQ(sums[0], sums[1]);
     EXPECT_THAT(means[1], ElementsAre(5.5F, 11, 16.5F));
+}
+
+TEST_F(NcclCliqueTest, SumsSeveralTensorsInPlaceAsOne)
+{
+    connected();
+    std::array<std::array<float, 2>, 2> weights{{{1, 2}, {10, 20}}};
+    std::array<float, 2> biases{3, 30};
+    together([&](NcclCommunicator& own) {
+        const auto r = static_cast<std::size_t>(own.rank());
+        EXPECT_TRUE(own.allReduce("gradients", {{.from = weights[r].data(), .to = weights[r].data(), .count = 2}, {.from = &biases[r], .to = &biases[r], .count = 1}}, &stream).ok());
+    });
+    EXPECT_THAT(weights[0], ElementsAre(11, 22));
+    EXPECT_EQ(weights[0], weights[1]);
+    EXPECT_THAT(biases, ElementsAre(33, 33));
+    EXPECT_THAT(nccl.log(), Contains("sum 1: 2 1"));
+    const std::vector<NcclAllReduce> many(NcclCommunicator::kMostParts + 1);
+    EXPECT_THAT(clique.of(0).allReduce("gradients", many, &stream).error().message, HasSubstr("17 transfers in one group are not allowed"));
+}
+
+// Of several cliques in one run each has ranks of its own numbers.
+TEST_F(NcclCliqueTest, NamesItsRanksAsTheyAreKnown)
+{
+    NcclClique other(ground(), {.size = 2, .members = {{.rank = 0, .device = 0, .known = 3}, {.rank = 1, .device = 1, .known = 7}}, .useDevice = FakeNccl::useDevice});
+    ASSERT_TRUE(other.connect(newNcclId(FakeNccl::api()).value()).ok());
+    nccl.fail(1, kRemoteError);
+    EXPECT_FALSE(other.look());
+    ASSERT_TRUE(other.fault());
+    EXPECT_EQ(other.fault()->rank, 7);
+    EXPECT_THAT(other.fault()->text, HasSubstr("rank 7: "));
 }
 
 TEST_F(NcclCliqueTest, FinishesAllBeforeItFreesAny)

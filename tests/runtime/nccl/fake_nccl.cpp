@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 
 namespace stagecraft::runtime {
@@ -14,6 +15,8 @@ constexpr NcclResult kCuda = 1;
 constexpr NcclResult kInvalidArgument = 4;
 constexpr NcclResult kInvalidUsage = 5;
 constexpr NcclResult kInProgress = 7;
+
+constexpr bool isSum(char kind) { return kind == '+' || kind == '/'; }
 
 FakeNccl* current = nullptr;
 thread_local int device = 0;
@@ -63,8 +66,8 @@ NcclApi FakeNccl::api()
     api.recv = [](void* buffer, std::size_t count, int, int peer, void* handle, void* stream) {
         return one().add(handle, {.kind = '<', .to = buffer, .count = count, .peer = peer, .stream = stream});
     };
-    api.allReduce = [](const void* from, void* to, std::size_t count, int, int operation, void* handle, void*) {
-        return one().add(handle, {.kind = operation == 0 ? '+' : '/', .from = from, .to = to, .count = count});
+    api.allReduce = [](const void* from, void* to, std::size_t count, int, int operation, void* handle, void* stream) {
+        return one().add(handle, {.kind = operation == 0 ? '+' : '/', .from = from, .to = to, .count = count, .stream = stream});
     };
     return api;
 }
@@ -172,7 +175,6 @@ NcclResult FakeNccl::init(void** handle, int size, const NcclId& id, int rank)
     made->id = id;
     *handle = made.get();
     open().began = true;
-    connected_.clear();
     log_.push_back("init " + std::to_string(rank) + "/" + std::to_string(size));
     for (const auto& each : communicators_) {
         if (each->ended || each->id != id || each->device != made->device) continue;
@@ -198,15 +200,9 @@ NcclResult FakeNccl::add(void* handle, Part part)
     if (communicator == nullptr) return kInvalidArgument;
     if (communicator->state == kInProgress) misuse_.push_back("an operation while another is under way");
     if (const NcclResult refused = refusal(part.kind == '>' ? "send" : part.kind == '<' ? "recv" : "allReduce"); refused != kSuccess) return refused;
+    if (open().depth == 0) misuse_.push_back("an operation outside of a group");
     open().parts.emplace_back(communicator, part);
-    if (open().depth > 0) return kSuccess;
-    communicator->groups.push_back({part});
-    open().parts.clear();
-    log_.push_back("sum " + std::to_string(communicator->rank) + ": " + std::to_string(part.count));
-    communicator->state = kInProgress;
-    communicator->looks = looks_;
-    work();
-    return kInProgress;
+    return kSuccess;
 }
 
 NcclResult FakeNccl::end()
@@ -224,10 +220,12 @@ NcclResult FakeNccl::end()
     std::map<Communicator*, std::vector<Part>> byCommunicator;
     for (const auto& [communicator, part] : parts) byCommunicator[communicator].push_back(part);
     for (auto& [communicator, own] : byCommunicator) {
-        std::string text = "group " + std::to_string(communicator->rank) + ":";
-        for (const Part& part : own) text += std::string(" ") + part.kind + std::to_string(part.peer) + " " + std::to_string(part.count);
+        const bool sums = isSum(own.front().kind);
+        std::string text = (sums ? "sum " : "group ") + std::to_string(communicator->rank) + ":";
+        for (const Part& part : own) text += (sums ? "" : std::string(" ") + part.kind + std::to_string(part.peer)) + " " + std::to_string(part.count);
         log_.push_back(text);
         communicator->groups.push_back(own);
+        issued_[communicator->device].push_back(communicator);
         if (tell_) communicator->overs.push_back(tellExchange(own));
         if (communicator->state == kSuccess) communicator->state = kInProgress; // an error stays
         communicator->looks = looks_;
@@ -268,10 +266,18 @@ NcclResult FakeNccl::finishOne(void* handle, const char* what)
         return kInProgress;
     }
     communicator->ended = true;
+    std::erase(issued_[communicator->device], communicator);
     for (const Over& over : communicator->overs) over();
     communicator->overs.clear();
     released_.notify_all();
+    work();
     return kSuccess;
+}
+
+bool FakeNccl::isNext(const Communicator& communicator) const
+{
+    const auto before = issued_.find(communicator.device);
+    return before != issued_.end() && !before->second.empty() && before->second.front() == &communicator;
 }
 
 // Carries out what can be.
@@ -290,15 +296,15 @@ FakeNccl::Communicator* FakeNccl::other(const Communicator& communicator, int ra
     return nullptr;
 }
 
-// Whether all that it must be carried out with has come to the head of its stream.
+// Whether all that it must be carried out with is what its device has next.
 bool FakeNccl::meets(const Communicator& communicator, std::set<Communicator*>& all) const
 {
-    if (communicator.groups.empty()) return false;
+    if (communicator.groups.empty() || !isNext(communicator)) return false;
     const std::vector<Part>& group = communicator.groups.front();
     const auto sides = [](const std::vector<Part>& parts, char kind, int peer) {
         return std::count_if(parts.begin(), parts.end(), [&](const Part& part) { return part.kind == kind && part.peer == peer; });
     };
-    const bool collective = group.front().kind == '+' || group.front().kind == '/';
+    const bool collective = isSum(group.front().kind);
     for (int rank = 0; rank < communicator.size; ++rank) {
         const auto out = sides(group, '>', rank);
         const auto in = sides(group, '<', rank);
@@ -317,9 +323,11 @@ bool FakeNccl::carryOut(Communicator& communicator)
 {
     std::set<Communicator*> all{&communicator};
     if (!meets(communicator, all)) return false;
-    for (Communicator* each : all) move(*each, all);
+    if (isSum(communicator.groups.front().front().kind)) sum(all);
+    else for (Communicator* each : all) move(*each);
     for (Communicator* each : all) {
         each->groups.pop_front();
+        issued_[each->device].pop_front();
         if (!each->overs.empty()) {
             each->overs.front()();
             each->overs.pop_front();
@@ -335,32 +343,47 @@ FakeNccl::Over FakeNccl::tellExchange(const std::vector<Part>& group) const
     for (const Part& part : group) {
         side.stream = part.stream;
         if (part.kind == '>') side.reads.push_back(part.from);
-        if (part.kind == '<') side.writes.push_back(part.to);
+        if (part.kind == '<' || isSum(part.kind)) side.writes.push_back(part.to);
+        if (isSum(part.kind) && part.from != part.to) side.reads.push_back(part.from);
     }
     return tell_(side);
 }
 
-void FakeNccl::move(Communicator& communicator, const std::set<Communicator*>& all)
+void FakeNccl::move(Communicator& communicator)
 {
     std::map<int, std::size_t> taken; // of each peer's sends
     for (const Part& part : communicator.groups.front()) {
-        if (part.kind == '<') {
-            std::size_t number = taken[part.peer]++;
-            for (const Part& sent : other(communicator, part.peer)->groups.front()) {
-                if (sent.kind != '>' || sent.peer != communicator.rank || number-- != 0) continue;
-                connected_.insert(std::minmax(communicator.rank, part.peer));
-                std::memcpy(part.to, sent.from, std::min(sent.count, part.count));
-                break;
-            }
-        }
-        if (part.kind == '+' || part.kind == '/') {
-            for (std::size_t i = 0; i < part.count; ++i) {
-                float sum = 0;
-                for (const Communicator* each : all) sum += static_cast<const float*>(each->groups.front().front().from)[i];
-                static_cast<float*>(part.to)[i] = part.kind == '+' ? sum : sum / static_cast<float>(all.size());
-            }
+        if (part.kind != '<') continue;
+        std::size_t number = taken[part.peer]++;
+        for (const Part& sent : other(communicator, part.peer)->groups.front()) {
+            if (sent.kind != '>' || sent.peer != communicator.rank || number-- != 0) continue;
+            connected_.emplace(communicator.id, std::minmax(communicator.rank, part.peer));
+            std::memcpy(part.to, sent.from, std::min(sent.count, part.count));
+            break;
         }
     }
+}
+
+// From the last rank on: nobody may count on NCCL's order.
+void FakeNccl::sum(const std::set<Communicator*>& all)
+{
+    std::vector<Communicator*> members(all.begin(), all.end());
+    std::ranges::sort(members, std::greater{}, &Communicator::rank);
+    const std::vector<Part>& first = members.front()->groups.front();
+    const auto fits = [&](const Communicator* each) {
+        return std::ranges::equal(each->groups.front(), first, [](const Part& one, const Part& other) { return one.kind == other.kind && one.count == other.count; });
+    };
+    if (!std::ranges::all_of(members, fits)) {
+        misuse_.push_back("sums of other lengths than those of the other ranks");
+        return;
+    }
+    for (std::size_t k = 0; k < first.size(); ++k)
+        for (std::size_t i = 0; i < first[k].count; ++i) {
+            float sum = 0;
+            for (const Communicator* each : members) sum += static_cast<const float*>(each->groups.front()[k].from)[i];
+            if (first[k].kind == '/') sum /= static_cast<float>(members.size());
+            for (const Communicator* each : members) static_cast<float*>(each->groups.front()[k].to)[i] = sum;
+        }
 }
 
 // NCCL connects two ranks at their first exchange, and until both are there the call is under way.
@@ -368,7 +391,7 @@ bool FakeNccl::connected(const Communicator& communicator) const
 {
     return std::all_of(communicator.groups.begin(), communicator.groups.end(), [&](const std::vector<Part>& group) {
         return std::all_of(group.begin(), group.end(), [&](const Part& part) {
-            return (part.kind != '>' && part.kind != '<') || connected_.contains(std::minmax(communicator.rank, part.peer));
+            return (part.kind != '>' && part.kind != '<') || connected_.contains({communicator.id, std::minmax(communicator.rank, part.peer)});
         });
     });
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NCCL without GPUs: all ranks are in this process, "device memory" is the test's, and streams are the order in which a communicator was
-// given its groups. A group is carried out when all that it is with have come to theirs; two ranks are connected when both have first
-// issued something for each other; a call is done after so many looks. It notes what it is asked for, and what it must never be asked for.
+// NCCL without GPUs: all ranks are in this process, "device memory" is the test's, and a device carries out its groups one after the other,
+// in the order in which all its communicators were given them: as a GPU that has room for one kernel of NCCL alone. A group is carried out
+// when all that it is with have come to theirs; two ranks are connected when both have first issued something for each other; a call is
+// done after so many looks. It notes what it is asked for, and what it must never be asked for.
 //
 //   FakeNccl nccl;
 //   NcclClique clique({.api = nccl.api(), .clock = clock}, {.size = 2, .members = {{0, 0}, {1, 1}}, .useDevice = FakeNccl::useDevice});
@@ -37,7 +38,7 @@ public:
 
     // Beside other fakes (fake_gpu): where the calling thread is, whose device the test's own useDevice() has set.
     void takeDeviceFrom(std::function<int()> current);
-    // Each exchange that a rank asks for is told, with the stream that was given for it; what is returned is called when it is carried out,
+    // Each exchange and sum that a rank asks for is told, with the stream that was given for it; what is returned is called when it is carried out,
     // or its communicator ended.
     struct Side {
         void* stream = nullptr;
@@ -49,12 +50,12 @@ public:
 
     void answerInProgress(int looks);              // to each call, before it is done
     void fail(int rank, NcclResult state);         // asynchronously
-    void failCall(std::string call, NcclResult result); // the next "init", "send", "recv", "groupEnd" or "finalize"
+    void failCall(std::string call, NcclResult result); // the next "init", "send", "recv", "allReduce", "groupEnd" or "finalize"
     void hang(int rank);                           // in its next groupEnd, until its communicator is ended
     void takeGpusAway();
 
-    [[nodiscard]] std::vector<std::string> log() const;    // "init 0/2", "group 0: >1 4, <1 4", "sum 0: 3", "abort 0", ...
-    [[nodiscard]] std::vector<std::string> misuse() const; // calls with an ended communicator, groups left open
+    [[nodiscard]] std::vector<std::string> log() const;    // "init 0/2", "group 0: >1 4 <1 4", "sum 0: 3 5", "abort 0", ...
+    [[nodiscard]] std::vector<std::string> misuse() const; // calls with an ended communicator, groups left open, sums that do not fit each other
     [[nodiscard]] std::size_t carriedOut(int rank) const;  // of its groups
     [[nodiscard]] bool hangs() const;
 
@@ -101,12 +102,15 @@ private:
     bool connected(const Communicator& communicator) const;
     Communicator* other(const Communicator& communicator, int rank) const;
     bool meets(const Communicator& communicator, std::set<Communicator*>& all) const;
-    void move(Communicator& communicator, const std::set<Communicator*>& all);
+    [[nodiscard]] bool isNext(const Communicator& communicator) const; // of its device
+    void move(Communicator& communicator);
+    void sum(const std::set<Communicator*>& all);
 
     mutable std::mutex mutex_;
     std::condition_variable released_;
     std::vector<std::unique_ptr<Communicator>> communicators_;
-    std::set<std::pair<int, int>> connected_; // pairs of ranks, of the last clique
+    std::set<std::pair<NcclId, std::pair<int, int>>> connected_; // pairs of ranks of a clique
+    std::map<int, std::deque<const Communicator*>> issued_; // by device: whose groups it has before it
     std::map<std::string, NcclResult> failing_;
     std::set<int> hanging_;
     bool hangs_ = false;
