@@ -15,6 +15,7 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <vector>
 
 namespace stagecraft::runtime {
@@ -24,6 +25,25 @@ namespace {
 constexpr c10::EventFlag kTimed = c10::EventFlag::BACKEND_DEFAULT;
 
 c10::Stream newStream(c10::Device device) { return c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device); }
+
+// LibTorch gives a block of the host back with an event on each stream that used it. After a failure for good that throws, and out of a
+// destructor it would end the process before anybody knows why.
+void giveBackHostBlock(void* context) noexcept
+{
+    const std::unique_ptr<at::DataPtr> block(static_cast<at::DataPtr*>(context));
+    const c10::DeleterFnPtr giveBack = block->get_deleter();
+    try {
+        giveBack(block->release_context());
+    } catch (...) { // a device that has failed uses nothing any more
+    }
+}
+
+at::DataPtr onHost(c10::DeviceType of, std::size_t bytes)
+{
+    auto block = std::make_unique<at::DataPtr>(at::getHostAllocator(of)->allocate(bytes));
+    void* const data = block->get();
+    return {data, block.release(), &giveBackHostBlock, c10::DeviceType::CPU};
+}
 
 } // namespace
 
@@ -157,8 +177,7 @@ at::DataPtr RankDevice::copied(const at::DataPtr& from, std::size_t bytes, c10::
     const auto size = static_cast<std::int64_t>(bytes);
     const auto make = [&] {
         const c10::OptionalDeviceGuard guard(to.is_cpu() ? std::nullopt : std::optional(to));
-        c10::Allocator* const allocator = to.is_cpu() && !isCpu() ? at::getHostAllocator(device().type()) : c10::GetAllocator(to.type());
-        at::DataPtr made = allocator->allocate(bytes);
+        at::DataPtr made = to.is_cpu() && !isCpu() ? onHost(device().type(), bytes) : c10::GetAllocator(to.type())->allocate(bytes);
         const auto tensor = [&](const at::DataPtr& block, c10::Device where) {
             return at::for_blob(block.get(), size).options(at::TensorOptions(where).dtype(at::kByte)).target_device(where).make_tensor();
         };

@@ -82,6 +82,22 @@ TEST_P(FaultyGpu, EndsTheRunWhereverItFailsAndTheProcessForGpus)
     EXPECT_EQ(FakeGpus::get().blocks(), before);
 }
 
+// What is offloaded lies in memory that LibTorch does not take back from a GPU that has failed.
+TEST(GpuFault, IsToldAlsoWhereActivationsAreOnTheHost)
+{
+    for (const RunMode mode : {RunMode::Threads, RunMode::Emulated}) {
+        Plan plan = planOf(mode);
+        plan.pipeline.offload = 0.5;
+        const Sound sound = soundRun(plan);
+        for (const int part : {40, 60, 80}) {
+            FakeGpus::get().reset({.count = 2, .failsFrom = sound.operations * part / 100});
+            const Outcome outcome = runPlan(plan, {.devices = &FakeGpus::get().source()});
+            ASSERT_TRUE(outcome.failure) << part;
+            EXPECT_THAT(outcome.failure->text, HasSubstr("illegal memory access")) << part;
+        }
+    }
+}
+
 // Of those that were asked for and not waited for, the first is meant: it, or something before that nobody saw.
 TEST(GpuFault, NamesAnActionOnItsRank)
 {

@@ -154,21 +154,29 @@ private:
     }
 };
 
-// What a GPU copies to and from by itself: memory of the host as any other, here.
+// What a GPU copies to and from by itself: memory of the host as any other, here. LibTorch's records events as it takes a block back, which
+// throws where the device has failed.
 class PinnedMemory final : public at::HostAllocator {
 public:
     c10::DataPtr allocate(std::size_t bytes) override
     {
         void* const data = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-        return {data, data, &std::free, c10::Device(DeviceType::CPU)};
+        return {data, data, &takeBack, c10::Device(DeviceType::CPU)};
     }
-    c10::DeleterFnPtr raw_deleter() const override { return &std::free; }
+    c10::DeleterFnPtr raw_deleter() const override { return &takeBack; }
     void copy_data(void* target, const void* source, std::size_t bytes) const override { default_copy_data(target, source, bytes); }
     bool record_event(void*, void*, Stream) override { return true; }
     void empty_cache() override {}
     at::HostStats get_stats() override { return {}; }
     void reset_accumulated_stats() override {}
     void reset_peak_stats() override {}
+
+private:
+    static void takeBack(void* data)
+    {
+        std::free(data);
+        expectSound();
+    }
 };
 
 struct Hooks final : at::PrivateUse1HooksInterface {
