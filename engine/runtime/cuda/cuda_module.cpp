@@ -6,6 +6,7 @@
 #include "engine/runtime/precision_torch.h"
 
 #include <ATen/Context.h>
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/ops/empty_like.h>
@@ -74,21 +75,27 @@ public:
 
     [[nodiscard]] double matmulPeak(int gpu, engine::Precision precision) const override
     {
-        constexpr std::int64_t kSide = 4096; // 137 GFLOP a product: enough to fill any GPU, and some milliseconds
-        constexpr int kProducts = 6;         // the first ones choose a kernel and meet a clock that is low
+        constexpr std::int64_t kSide = 4096; // 137 GFLOP a product: enough to fill any GPU
+        constexpr int kAhead = 2;            // choose a kernel, and keep the GPU at work while the others are launched
+        constexpr int kTimed = 10;           // between two events, so that launching them takes none of the time
+        constexpr int kRounds = 3;           // the first may meet a clock that is low
         const at::NoGradGuard noGrad;
         const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(gpu));
         const cudaStream_t stream = c10::cuda::getCurrentCUDAStream().stream();
         const at::Tensor a = at::rand({kSide, kSide}, at::TensorOptions(at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(gpu))).dtype(scalarType(precision)));
         at::Tensor product = at::empty_like(a);
+        const auto multiply = [&](int times) {
+            for (int i = 0; i < times; ++i) at::mm_out(product, a, a);
+        };
         cudaEvent_t begin{};
         cudaEvent_t end{};
         C10_CUDA_CHECK(cudaEventCreate(&begin));
         C10_CUDA_CHECK(cudaEventCreate(&end));
         float best = 0; // ms
-        for (int i = 0; i < kProducts; ++i) {
+        for (int i = 0; i < kRounds; ++i) {
+            multiply(kAhead);
             C10_CUDA_CHECK(cudaEventRecord(begin, stream));
-            at::mm_out(product, a, a);
+            multiply(kTimed);
             C10_CUDA_CHECK(cudaEventRecord(end, stream));
             C10_CUDA_CHECK(cudaEventSynchronize(end));
             float taken = 0;
@@ -97,7 +104,7 @@ public:
         }
         C10_CUDA_CHECK(cudaEventDestroy(begin));
         C10_CUDA_CHECK(cudaEventDestroy(end));
-        return best > 0 ? 2.0 * kSide * kSide * kSide * 1e3 / static_cast<double>(best) : 0;
+        return best > 0 ? 2.0 * kSide * kSide * kSide * kTimed * 1e3 / static_cast<double>(best) : 0;
     }
 
     [[nodiscard]] std::string fault(const std::vector<int>& gpus) const override
@@ -115,6 +122,7 @@ public:
     {
         at::cuda::clearCublasWorkspaces(); // kept by stream, and the next run has others
         c10::cuda::CUDACachingAllocator::emptyCache();
+        at::getHostAllocator(c10::DeviceType::CUDA)->empty_cache(); // what was offloaded to
     }
 
     // There is no way to detach a tracker; the first one stays.
