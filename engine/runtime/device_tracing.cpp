@@ -11,13 +11,16 @@ using traces::TraceLevel;
 
 namespace {
 
-// Kept until the process ends, as CUPTI cannot be put away.
-traces::Expected<CuptiSession*> ofProcess()
+// NCCL launches each exchange from a thread of its own, and each thread fills a buffer of its own: more of them, and smaller.
+constexpr BufferOptions kBuffersWithNccl{.bufferBytes = std::size_t{32} << 10, .most = 2048};
+
+// Kept until the process ends, as CUPTI cannot be put away. The first run's buffers stay.
+traces::Expected<CuptiSession*> ofProcess(const BufferOptions& buffers)
 {
-    static traces::Expected<std::unique_ptr<CuptiSession>>* const made = [] {
+    static traces::Expected<std::unique_ptr<CuptiSession>>* const made = [&] {
         const auto library = CuptiLibrary::open();
         using Made = traces::Expected<std::unique_ptr<CuptiSession>>;
-        return library.ok() ? new Made(CuptiSession::create(library.value(), monotonicClock())) : new Made(library.error());
+        return library.ok() ? new Made(CuptiSession::create(library.value(), monotonicClock(), {.buffers = buffers})) : new Made(library.error());
     }();
     if (!made->ok()) return made->error();
     return made->value().get();
@@ -51,7 +54,7 @@ traces::Expected<void> DeviceTracing::begin(const RunnablePlan& runnable, const 
     if (!options.profilers.empty()) return traces::Error{options.profilers.front()};
     CuptiSession* session = options.cupti;
     if (session == nullptr) {
-        const traces::Expected<CuptiSession*> own = ofProcess();
+        const traces::Expected<CuptiSession*> own = ofProcess(runnable.nccl ? kBuffersWithNccl : BufferOptions());
         if (!own.ok()) return own.error();
         session = own.value();
     }

@@ -260,6 +260,10 @@ private:
         const DecodeOptions decode{.level = level_, .clockOffset = offset_ ? offset_->offset : 0};
         while (const auto ready = kept_->buffers.takeReady()) decoder_.decode(ready->records(), decode, batch);
         std::erase_if(batch.activities, [this](const DeviceActivity& each) { return beginOf(each) < from_; });
+        // Times of CUPTI's own clock, the wall's, come now and then although it has taken ours: decades ahead, one would spoil every axis.
+        batch.counts.impossible += static_cast<std::int64_t>(std::erase_if(batch.activities, [&](const DeviceActivity& each) {
+            return !std::holds_alternative<CorrelationActivity>(each) && beginOf(each) > batch.at + kAhead;
+        }));
         std::size_t dropped = 0;
         if (api_.activityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS) {
             batch.counts.dropped += static_cast<std::int64_t>(dropped);
@@ -288,6 +292,7 @@ private:
 
     void note(std::string text) { notes_.push_back(std::move(text)); }
 
+    static constexpr TimeNs kAhead = 1'000'000'000;   // of what a device has done already
     static constexpr TimeNs kClockSet = 10'000'000; // in a second; no clock drifts so much
 
     const std::shared_ptr<const CuptiLibrary> library_;

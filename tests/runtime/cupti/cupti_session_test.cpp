@@ -185,6 +185,19 @@ TEST(CuptiSession, ForcesCuptiOnceAtTheVeryEnd)
     EXPECT_EQ(test.counts.untimed, 1);
 }
 
+// By the wall's clock, which CUPTI has of its own, instead of the one that it has taken.
+TEST(CuptiSession, LeavesOutWhatIsDecadesAhead)
+{
+    FakeSession test;
+    ASSERT_TRUE(test.session->record(TraceLevel::Kernels, test.take()).ok());
+    const WorkScope scope(&test.session->marks(), Step{0}, kForward);
+    test.fake.launch({.start = 100, .end = 200, .calledAt = 50});
+    test.fake.launch({.start = 1'790'000'000'000'000'000, .end = 1'790'000'000'000'000'100, .calledAt = 60});
+    test.session->flush();
+    EXPECT_THAT(test.spans(), ElementsAre(Interval{100, 200}));
+    EXPECT_EQ(test.counts.impossible, 1);
+}
+
 TEST(CuptiSession, PassesOverWhatLiesBetweenTwoRuns)
 {
     FakeSession test;
