@@ -66,6 +66,7 @@ void DeviceCollectives::work(const Collective& collective, std::size_t member, i
     const std::shared_ptr<Cycle> cycle = cycleOf(collective);
     const Collective::Member& who = collective.members()[member];
     const RankParts& rank = ranks_[traces::index(who.rank)];
+    rank.device->useHere(); // this thread is for sums alone
     const RankDevice::Scope here = rank.device->enter();
     const DeviceWatch::Wait wait(replicas_.front().watch, who.rank, cycle->step, collective.action(member), DeviceWatch::Thread::Sums);
     const WorkScope mark(replicas_.front().marks, cycle->step, collective.action(member), who.replica);

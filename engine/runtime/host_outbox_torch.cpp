@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/host_outbox_torch.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include <utility>
 
 #include <pthread.h>
@@ -36,6 +38,7 @@ void HostOutbox::give(Boundary boundary, Send send)
 
 void HostOutbox::serve(const std::stop_token& stop)
 {
+    c10::impl::VirtualGuardImpl(stream_.device_type()).setDevice(stream_.device()); // as RankDevice::useHere()
     std::unique_lock lock(mutex_);
     while (changed_.wait(lock, stop, [&] { return !given_.empty(); }) && !stop.stop_requested()) {
         Given next = std::move(given_.front());

@@ -68,6 +68,11 @@ RankDevice RankDevice::beside() const
     return other;
 }
 
+void RankDevice::useHere() const
+{
+    if (!isCpu()) c10::impl::VirtualGuardImpl(device().type()).setDevice(device());
+}
+
 void RankDevice::warmUp() const
 {
     if (isCpu()) return;

@@ -76,6 +76,10 @@ public:
     [[nodiscard]] bool isCpu() const { return !stream_; }
     [[nodiscard]] c10::Device device() const { return stream_ ? stream_->device() : c10::Device(c10::DeviceType::CPU); }
 
+    // The first thing on a thread that works with the GPU: LibTorch goes back to the thread's own one after each event, and CUDA then makes
+    // a context there, half a gigabyte, also where nobody computes on it.
+    void useHere() const;
+
     class Scope {
     public:
         explicit Scope(const std::optional<c10::Stream>& stream)

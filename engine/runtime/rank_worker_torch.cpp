@@ -36,10 +36,11 @@ using namespace traces;
 namespace {
 
 // The backward stays on its thread: elsewhere its allocations would have no owner.
-void settleThread()
+void settleThread(const RankDevice& device)
 {
     c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
     at::set_num_threads(1);
+    device.useHere();
 }
 
 class RankWorker {
@@ -54,18 +55,19 @@ public:
         const bool pairs = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return a.kind() == ActionKind::Overlap; });
         const bool copies = std::any_of(list_.begin(), list_.end(), [](const Action& a) { return engine::isCopy(a.kind()); });
         if (pairs || copies) run.pipeline.meetFaultOfThread(rank, InjectedFault::Kind::NoSecondThread);
-        if (pairs) helper_.emplace(&settleThread);
+        const auto settle = [device = &device_] { settleThread(*device); };
+        if (pairs) helper_.emplace(settle);
         if (device_.isCpu() && run.plan.run.tracing >= TraceLevel::Kernels)
             for (std::optional<OperatorRecording>& each : operators_) each.emplace(run.clock);
         if (links.sums != nullptr) replica_.emplace(run, ReplicaLinks{*links.sums, links.onDevices}, rank);
-        if (copies) copies_.emplace(run, rank, &settleThread);
+        if (copies) copies_.emplace(run, rank, settle);
         exchange_.emplace(RankExchange::Parts{.run = run, .links = links_, .own = rank, .device = device_, .queue = queue_, .failures = failures_, .memory = memory_,
                                               .replica = replica_ ? &*replica_ : nullptr, .collectives = collectives()});
     }
 
     void work()
     {
-        settleThread();
+        settleThread(device_);
         device_.warmUp();
         if (replica_) replica_->awaitPrepared();
         for (int step = run_.firstStep; links_.meeting.meet(rank_, step, end_); ++step) {

@@ -22,6 +22,7 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/core/AutogradState.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -147,6 +148,14 @@ Replicas buildReplicas(const RunnablePlan& r, const BatchSource& batches, const 
         replicas.push_back(std::make_unique<Pipeline>(
             Pipeline::Spec{r.plan, r.schedule, r.partition, batches, clock, j == 0 ? fault : std::nullopt, j, here.own, here.others, ofReplica(here.devices, j, r.schedule.ranks)}, preparation));
     return replicas;
+}
+
+// As RankDevice::useHere(), for the thread that builds the stages and lets go of them.
+void useOneOf(const std::vector<c10::Device>& devices, std::optional<Rank> own)
+{
+    if (devices.empty()) return; // all are on the CPU
+    const auto used = own ? devices.begin() + own->value : std::find_if(devices.begin(), devices.end(), [](c10::Device each) { return !each.is_cpu(); });
+    if (used != devices.end() && !used->is_cpu()) c10::impl::VirtualGuardImpl(used->type()).setDevice(*used);
 }
 
 // Clipping goes by the whole gradient, so then every replica gets all of it.
@@ -399,6 +408,8 @@ void Run::trainSteps()
     const RunnablePlan& r = runnable_;
     DeviceTracing tracing(r, options_, recorder_); // before anything touches a GPU
     const std::vector<c10::Device> devices = devicesOf(r, options_.devices);
+    const std::optional<Rank> own = ownRank(r.plan, options_);
+    useOneOf(devices, own);
     const Preparation preparation(control_, [this](const PreparationPiece& piece) { say(preparationProgress(piece)); });
     const BatchSource batches(r.plan, r.data);
     std::optional<engine::CheckpointLock> lock;
@@ -410,7 +421,6 @@ void Run::trainSteps()
     peakFlops_ = processes_ ? peakOfProcess(r, options_.devices, Rank{processes_->rank()}) : peakOf(r, options_.devices);
     std::optional<ReportedStages> others;
     if (processes_) others.emplace(*processes_);
-    const std::optional<Rank> own = ownRank(r.plan, options_);
     const Replicas replicas = buildReplicas(r, batches, clock_, options_.fault, {own, others ? &*others : nullptr, devices}, preparation);
     if (r.resume) {
         phase_ = "going on from the checkpoint";

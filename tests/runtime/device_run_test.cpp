@@ -196,6 +196,21 @@ TEST(DeviceRun, SharesAGpuOrTakesOneForEachRankOrWhatThePlanSays)
     EXPECT_THAT(places(0).error().message, HasSubstr("no GPU can be used: the test has none. Take the device cpu"));
 }
 
+// CUDA makes one where a thread that uses another GPU has it as its own, which takes half a gigabyte of one that may be somebody else's.
+TEST(DeviceRun, HasNoContextOnAGpuThatNoRankIsOn)
+{
+    for (const RunMode mode : {RunMode::Threads, RunMode::Emulated}) {
+        Plan plan = small("1f1b", 2, 4);
+        plan.run.mode = mode;
+        plan.machine.replicas = 2;
+        plan.pipeline.offload = 0.5;
+        plan.run.gpus = {1, 1, 1, 1};
+        const Outcome outcome = runOn({.count = 2, .ofOperation = 100}, plan);
+        ASSERT_TRUE(outcome.result) << saidBy(outcome);
+        EXPECT_EQ(FakeGpus::get().contexts(), std::vector{1}) << runModeText(mode);
+    }
+}
+
 // The first and the last on GPUs, one between them on the CPU: copies through the host, and between two GPUs.
 TEST(DeviceRun, MixesGpusAndTheCpu)
 {

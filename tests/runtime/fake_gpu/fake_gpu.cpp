@@ -18,6 +18,8 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
+#include <array>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -51,6 +53,7 @@ StreamBooks& books()
 Device deviceOf(DeviceIndex index) { return {kType, index}; }
 
 thread_local DeviceIndex currentDevice = 0;
+std::array<std::atomic<bool>, kMostDevices> contexts; // as CUDA makes them
 thread_local std::array<int, kMostDevices> currentStream{-1, -1, -1, -1, -1, -1, -1, -1}; // -1: the default one
 
 int currentStreamOf(DeviceIndex device)
@@ -63,6 +66,13 @@ Stream streamOf(Device device, int number) { return Stream(Stream::UNSAFE, devic
 
 void expectSound() { TORCH_CHECK(!books().failed(), "CUDA error: an illegal memory access was encountered"); }
 
+// LibTorch's way with events, which makes a context on the device that it goes back to.
+void goToAndBack(DeviceIndex device)
+{
+    contexts[static_cast<std::size_t>(device)] = true;
+    contexts[static_cast<std::size_t>(currentDevice)] = true;
+}
+
 struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
     [[nodiscard]] DeviceType type() const override { return kType; }
     [[nodiscard]] Device exchangeDevice(Device device) const override
@@ -72,7 +82,11 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
         return before;
     }
     [[nodiscard]] Device getDevice() const override { return deviceOf(currentDevice); }
-    void setDevice(Device device) const override { currentDevice = device.index(); }
+    void setDevice(Device device) const override
+    {
+        currentDevice = device.index();
+        contexts[static_cast<std::size_t>(currentDevice)] = true;
+    }
     void uncheckedSetDevice(Device device) const noexcept override { currentDevice = device.index(); }
     [[nodiscard]] Stream getStream(Device device) const override { return streamOf(device, currentStreamOf(device.index())); }
     [[nodiscard]] Stream getDefaultStream(Device device) const override { return streamOf(device, device.index()); }
@@ -85,10 +99,15 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
         currentStream[static_cast<std::size_t>(stream.device_index())] = static_cast<int>(stream.id());
         return before;
     }
-    void destroyEvent(void* event, DeviceIndex) const noexcept override { delete static_cast<Mark*>(event); }
+    void destroyEvent(void* event, DeviceIndex device) const noexcept override
+    {
+        if (event != nullptr) goToAndBack(device);
+        delete static_cast<Mark*>(event);
+    }
     void record(void** event, const Stream& stream, DeviceIndex, c10::EventFlag) const override
     {
         expectSound();
+        goToAndBack(stream.device_index());
         auto* mark = static_cast<Mark*>(*event);
         if (mark == nullptr) *event = mark = new Mark;
         *mark = books().record(static_cast<int>(stream.id()));
@@ -421,6 +440,7 @@ FakeGpus& FakeGpus::get()
 void FakeGpus::reset(const Setup& wanted)
 {
     setup = wanted;
+    for (std::atomic<bool>& each : test::contexts) each = false;
     constexpr int kNever = std::numeric_limits<int>::max();
     books().reset({.failsFrom = wanted.failsFrom.value_or(kNever), .hangsFrom = wanted.hangsFrom.value_or(kNever)});
     devices.gpus_.clear();
@@ -444,6 +464,13 @@ std::function<void()> FakeGpus::exchange(const Side& side)
 }
 
 int FakeGpus::currentDevice() const { return test::currentDevice; }
+std::vector<int> FakeGpus::contexts() const
+{
+    std::vector<int> made;
+    for (int i = 0; i < setup.count; ++i)
+        if (test::contexts[static_cast<std::size_t>(i)]) made.push_back(i);
+    return made;
+}
 int FakeGpus::operations() const { return books().operations(); }
 int FakeGpus::hostWaits() const { return books().hostWaits(); }
 void FakeGpus::release() { books().release(); }

@@ -60,6 +60,7 @@ public:
     };
     std::function<void()> exchange(const Side& side);
     [[nodiscard]] int currentDevice() const; // of the calling thread
+    [[nodiscard]] std::vector<int> contexts() const; // GPUs on which CUDA would have made one since reset()
     [[nodiscard]] int operations() const; // so far
     [[nodiscard]] int hostWaits() const;  // how often a thread has waited for a stream
     void release(); // what hangs goes on
