@@ -54,7 +54,7 @@ traces::Expected<void> DeviceTracing::begin(const RunnablePlan& runnable, const 
     if (!options.profilers.empty()) return traces::Error{options.profilers.front()};
     CuptiSession* session = options.cupti;
     if (session == nullptr) {
-        const traces::Expected<CuptiSession*> own = ofProcess(runnable.nccl ? kBuffersWithNccl : BufferOptions());
+        const traces::Expected<CuptiSession*> own = ofProcess(runnable.nccl || runnable.ncclSums != nullptr ? kBuffersWithNccl : BufferOptions());
         if (!own.ok()) return own.error();
         session = own.value();
     }
