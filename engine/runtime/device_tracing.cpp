@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/device_tracing.h"
 
+#include "engine/transport/process_group.h"
+
 #include <fmt/format.h>
 
 namespace stagecraft::runtime {
@@ -26,13 +28,15 @@ traces::Expected<CuptiSession*> ofProcess(const BufferOptions& buffers)
     return made->value().get();
 }
 
-RankPlacement placementOf(const RunnablePlan& runnable, std::uint32_t run)
+// Of a process of one rank all that is not marked is that rank's.
+RankPlacement placementOf(const RunnablePlan& runnable, const ProcessGroup* group, std::uint32_t run)
 {
     const engine::Schedule& schedule = runnable.schedule;
     RankPlacement placement{
         .run = run, .stageToRank = schedule.stageToRank, .upStageToRank = schedule.upStageToRank, .ranksPerReplica = schedule.ranks};
     for (std::size_t r = runnable.gpus.size(); r-- > 0;) // of several ranks the first
         if (runnable.gpus[r] != engine::kOnCpu) placement.deviceToRank[static_cast<std::uint32_t>(runnable.gpus[r])] = traces::Rank{r};
+    if (group != nullptr) placement.otherwise = traces::Rank{group->rank()};
     return placement;
 }
 
@@ -60,7 +64,7 @@ traces::Expected<void> DeviceTracing::begin(const RunnablePlan& runnable, const 
     }
     if (auto recording = session->record(run.tracing, [this](ActivityBatch batch) { recorder_.post(std::move(batch)); }); !recording.ok())
         return recording.error();
-    recorder_.watchDevice(placementOf(runnable, session->run()), {.calls = session->recordsCalls(), .level = run.tracing});
+    recorder_.watchDevice(placementOf(runnable, run.mode == RunMode::Processes ? options.group : nullptr, session->run()), {.calls = session->recordsCalls(), .level = run.tracing});
     known_ = session->notes().size();
     session_ = session;
     return {};

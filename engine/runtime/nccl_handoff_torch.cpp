@@ -18,6 +18,7 @@ namespace stagecraft::runtime {
 using engine::Transfer;
 using engine::TransferGroup;
 using engine::TransferPart;
+using traces::Action;
 using traces::ActionKind;
 using traces::MemoryClass;
 
@@ -30,6 +31,20 @@ BoxAddress boxOf(const Transfer& transfer)
     return {forward ? Direction::Forward : Direction::Backward, traces::Stage{send.stage.value + (forward ? 1 : -1)}, send.microbatch, send.flow};
 }
 
+// As this rank does it.
+Action actionOf(const engine::TransferOrder& order, const TransferGroup& group)
+{
+    const auto workOf = [&](const TransferPart& part) {
+        traces::Work work = order.transfers[part.transfer].work;
+        if (part.sends) return work;
+        const bool forward = work.kind == ActionKind::SendForward;
+        work.kind = forward ? ActionKind::RecvForward : ActionKind::RecvBackward;
+        work.stage = traces::Stage{work.stage.value + (forward ? 1 : -1)};
+        return work;
+    };
+    return {workOf(group.slots[0]), group.count > 1 ? workOf(group.slots[1]) : traces::Work{}};
+}
+
 void expect(const Expected<void>& done)
 {
     if (!done.ok()) throw std::runtime_error(done.error().message);
@@ -37,9 +52,22 @@ void expect(const Expected<void>& done)
 
 } // namespace
 
-NcclHandoff::NcclHandoff(ProcessRun& all, const engine::Schedule& schedule, const NcclWay& way, const HandoffPlace& place)
+void ExchangeBook::settle()
+{
+    for (; !asked_.empty() && asked_.front().end->reached(); asked_.pop_front()) put(asked_.front());
+}
+
+void ExchangeBook::settleAll()
+{
+    for (; !asked_.empty(); asked_.pop_front()) {
+        asked_.front().end->wait();
+        put(asked_.front());
+    }
+}
+
+NcclHandoff::NcclHandoff(ProcessRun& all, const engine::Schedule& schedule, const NcclWay& way, const HandoffPlace& place, ExchangeBook book)
     : all_(all), schedule_(schedule), communicator_(way.communicator), order_(way.order), groups_(way.order.groups[static_cast<std::size_t>(all.rank())]),
-      place_(place), stream_(place.device.anotherStream()),
+      place_(place), stream_(place.device.anotherStream()), book_(std::move(book)),
       boxes_(schedule.stages(), mostUnits(schedule), {}, static_cast<int>(schedule.flows().size()))
 {
     all_.group().office().subscribe(MailKind::Form, this);
@@ -117,7 +145,10 @@ std::string NcclHandoff::awaitForm(const BoxAddress& address)
 
 void NcclHandoff::passed(std::size_t actions)
 {
-    if (actions == 0) next_ = 0; // a step begins
+    if (actions == 0) { // a step begins
+        next_ = 0;
+        book_.beginStep();
+    }
     letGoOfSent();
     while (next_ < groups_.size() && groups_[next_].behind <= actions && !all_.ending()) issue(groups_[next_++]);
 }
@@ -151,11 +182,13 @@ void NcclHandoff::issue(const TransferGroup& group)
         const std::string what = toText(traces::Action{order_.transfers[group.slots[0].transfer].work, {}});
         inQuestion_ = sent;
         for (const auto& [box, tensor] : coming) inQuestion_.push_back(tensor);
+        const DeviceMark begin = book_.kept() ? place_.device.markOn(stream_) : nullptr;
         const Expected<void> exchanged = communicator_.exchange(what, parts, handleOf(stream_));
         if (!exchanged.ok() && all_.ending()) return; // which is why
         expect(exchanged);
         inQuestion_.clear();
         over = place_.device.markOn(stream_);
+        if (book_.kept()) book_.add(actionOf(order_, group), begin, over);
         communicator_.track(what, [over] {
             try {
                 return over->reached();
@@ -172,14 +205,15 @@ void NcclHandoff::letGoOfSent()
 {
     const RankDevice::Scope here(stream_);
     while (!sent_.empty() && sent_.front().gone->reached()) sent_.pop_front();
+    book_.settle();
 }
 
 void NcclHandoff::settle()
 {
-    if (sent_.empty()) return;
-    place_.control.rest(traces::Rank{all_.rank()});
     const RankDevice::Scope here(stream_);
+    if (!sent_.empty()) place_.control.rest(traces::Rank{all_.rank()});
     for (; !sent_.empty(); sent_.pop_front()) sent_.front().gone->wait();
+    book_.settleAll();
 }
 
 // Whether the device has it: what is not there yet may be long in coming, from a rank that is paused or held.

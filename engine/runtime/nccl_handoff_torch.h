@@ -20,6 +20,7 @@
 #pragma once
 
 #include "engine/runtime/process_handoff_torch.h"
+#include "engine/runtime/run_recorder.h"
 #include "engine/schedule/transfer_order.h"
 #include "engine/transport/nccl/communicator.h"
 
@@ -37,9 +38,35 @@ struct NcclWay {
     const engine::TransferOrder& order; // of all ranks
 };
 
+// What went over the stream and when, onto the rank's ring: for kernels of NCCL, which do not tell whose they are. Of the rank's thread.
+class ExchangeBook {
+public:
+    ExchangeBook() = default; // keeps none
+    ExchangeBook(EventRing<RunEvent>& ring, traces::Step first) : ring_(&ring), step_(first.value - 1) {}
+
+    [[nodiscard]] bool kept() const { return ring_ != nullptr; }
+    void beginStep() { ++step_.value; }
+    void add(const traces::Action& exchange, DeviceMark begin, DeviceMark end) { asked_.push_back({step_, exchange, std::move(begin), std::move(end)}); }
+    void settle();    // what is over
+    void settleAll(); // waits; what is asked first is over first
+
+private:
+    struct Asked {
+        traces::Step step{};
+        traces::Action exchange{};
+        DeviceMark begin{};
+        DeviceMark end{};
+    };
+    void put(const Asked& asked) { ring_->push(exchangeEvent(asked.step, asked.exchange, {asked.begin->time(), asked.end->time()})); }
+
+    EventRing<RunEvent>* ring_ = nullptr;
+    traces::Step step_{};
+    std::deque<Asked> asked_;
+};
+
 class NcclHandoff final : public Handoff<Boundary>, private PostOffice::Receiver {
 public:
-    NcclHandoff(ProcessRun& all, const engine::Schedule& schedule, const NcclWay& way, const HandoffPlace& place);
+    NcclHandoff(ProcessRun& all, const engine::Schedule& schedule, const NcclWay& way, const HandoffPlace& place, ExchangeBook book = {});
     ~NcclHandoff() override; // waits for its stream
 
     // Connects it with the ranks that it will meet. Throws what went wrong.
@@ -71,6 +98,7 @@ private:
     const std::vector<engine::TransferGroup>& groups_; // of the rank
     HandoffPlace place_;
     c10::Stream stream_;
+    ExchangeBook book_;
     std::size_t next_ = 0; // of groups_, in this step
     LocalHandoff<Boundary> boxes_;
     std::map<BoxAddress, Boundary> given_;    // to be sent

@@ -34,11 +34,17 @@ void awaitAll(ProcessRun& all)
     office.sendToAll(MailKind::Ready, "");
 }
 
+ExchangeBook bookOf(const Execution& run, const ProcessRun& all)
+{
+    if (run.plan.run.tracing < traces::TraceLevel::Kernels) return {};
+    return {run.recorder.ring(traces::Rank{all.rank()}), traces::Step{run.firstStep}};
+}
+
 class ConnectedRun final : public NcclRun {
 public:
     ConnectedRun(const Execution& run, ProcessRun& all, const HandoffPlace& place, const NcclWish& wish)
         : link_(*wish.source, seatOf(all, place.device.device()), {.control = run.control, .clock = run.clock, .standsStill = [&run] { return run.standsStill(); }}),
-          handoff_(all, run.schedule, {link_.communicator(all.rank()), wish.order}, place)
+          handoff_(all, run.schedule, {link_.communicator(all.rank()), wish.order}, place, bookOf(run, all))
     {
         awaitAll(all); // one may be long in coming: rank 0 computes what the check compares with
         const c10::DeviceGuard before(place.device.device()); // the caller's device is its own again

@@ -2,6 +2,7 @@
 #include "engine/runtime/record_builder.h"
 
 #include "engine/schedule/offload.h"
+#include "traces/analysis/exchanges.h"
 #include "traces/analysis/stream_lanes.h"
 
 #include <fmt/format.h>
@@ -44,6 +45,7 @@ void RecordBuilder::add(Rank rank, const RunEvent& event, std::vector<Record>& o
     case RunEventKind::Memory: addMemory(rank, event, out); break;
     case RunEventKind::Copy: addCopy(rank, event, out); break;
     case RunEventKind::Wait: addWait(rank, event, out); break;
+    case RunEventKind::Exchange: addExchange(rank, event, out); break;
     }
 }
 
@@ -175,6 +177,15 @@ void RecordBuilder::addWait(Rank rank, const RunEvent& event, std::vector<Record
         break;
     }
     addSlice(lane, slice, out);
+}
+
+// No hand-off by itself, which lasts from the producer's end to the arrival, but what the device did for it: so it is named and no action.
+void RecordBuilder::addExchange(Rank rank, const RunEvent& event, std::vector<Record>& out)
+{
+    std::optional<LaneId>& lane = ranks_[index(rank)].exchanges;
+    if (!lane) lane = addLane({.rank = rank, .kind = LaneKind::Stream, .name = exchangesLaneName(nameOf(index(rank)))}, out);
+    const TextId text = addText(exchangeText(exchangeOf(event)), out);
+    addSlice(*lane, {.begin = event.begin, .end = event.end, .action = {}, .step = event.step, .text = text}, out);
 }
 
 TextId RecordBuilder::addText(std::string text, std::vector<Record>& out)

@@ -84,6 +84,7 @@ private:
         std::optional<traces::LaneId> collectives; // sums of gradients
         std::array<std::optional<traces::LaneId>, kCopyLanes> copies;
         std::array<std::optional<traces::LaneId>, 2> operators; // of the rank's thread, and of the one beside
+        std::optional<traces::LaneId> exchanges; // by NCCL
         std::vector<TransferLane> transfers; // by depth
         // Of slices that compute, and of those of collectives.
         std::deque<WaitingEdge> waiting;
@@ -100,6 +101,7 @@ private:
     void addTransfer(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
     traces::SliceRef addReceive(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
     traces::SliceRef layTransfer(traces::Rank rank, const traces::Slice& slice, std::vector<traces::Record>& out);
+    void addExchange(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
     void addMemory(traces::Rank rank, const RunEvent& event, std::vector<traces::Record>& out);
     void settle(std::deque<WaitingEdge>& waiting, std::vector<traces::Record>& out);
     void linkReplicas(traces::Rank rank, const RunEvent& event, traces::SliceRef slice);

@@ -15,6 +15,7 @@ enum class RunEventKind : std::uint8_t {
     Memory,
     Copy, // OFFLOAD or RELOAD
     Wait,
+    Exchange, // by NCCL
 };
 // What a rank waits for, where that has a slice of its own.
 enum class WaitCause : std::uint8_t {
@@ -37,6 +38,7 @@ struct RunEvent {
     // there when the last of them has come. kGathered is when the weights were there that an action uses, where UNSHARD gathers them.
     // Memory: bytes by class.
     // Wait: its cause.
+    // Exchange: of `work`, a SEND or RECV, and of what goes the other way with it, if any: its kind, stage, micro-batch and flow.
     std::array<std::int64_t, traces::kMemoryClassCount> value{};
 
     static constexpr std::size_t kReady = 0;
@@ -73,6 +75,20 @@ inline RunEvent waitEvent(traces::Step step, WaitCause cause, const traces::Work
 inline RunEvent copyEvent(traces::Step step, const traces::Work& work, traces::Interval span)
 {
     return {RunEventKind::Copy, 0, step, work, span.begin, span.end, {}};
+}
+
+// With what goes the other way as its partner.
+inline RunEvent exchangeEvent(traces::Step step, const traces::Action& exchange, traces::Interval span)
+{
+    const traces::Work& with = exchange.partner;
+    return {RunEventKind::Exchange, 0, step, exchange.work, span.begin, span.end,
+            {static_cast<std::int64_t>(with.kind), with.stage.value, with.microbatch.value, static_cast<std::int64_t>(with.flow)}};
+}
+
+inline traces::Action exchangeOf(const RunEvent& event)
+{
+    const auto& with = event.value;
+    return {event.work, {static_cast<traces::ActionKind>(with[0]), static_cast<traces::Flow>(with[3]), traces::Stage{with[1]}, traces::MicroBatch{with[2]}}};
 }
 
 inline RunEvent memoryEvent(TimeNs time, const BytesByClass& bytes)

@@ -48,14 +48,17 @@ TEST(Trace, TellsWhereTheTimeOfBlocksWentOnTheDevice)
     put(lane(traces::LaneKind::Stream, "GPU 0 stream 7"), "gemm", 0, 600);
     put(lane(traces::LaneKind::Stream, "GPU 0 stream 8"), "host to device", 500, 700);
     put(lane(traces::LaneKind::Stream, "GPU 0 stream 7, gaps"), "host had not launched", 600, 950);
+    put(lane(traces::LaneKind::Stream, "GPU 0 stream 9, NCCL"), "ncclDevKernel_SendRecv(args)", 690, 720);
     ASSERT_TRUE(traces::saveJournal(trace, file).ok());
     const Json times = jsonOf({"analyze", file, "--json"})["device_time"];
     ASSERT_EQ(times.size(), 1U);
-    EXPECT_EQ(times[0], Json::parse(R"({"rank": 0, "blocks_ns": 1000, "kernels_ns": 600, "copies_ns": 100,
-        "gaps_ns": {"host": 250, "launch": 0, "event": 0, "device": 0, "not_known": 50}, "copying_ns": 200, "hidden_copying_ns": 100})"));
+    EXPECT_EQ(times[0], Json::parse(R"({"rank": 0, "blocks_ns": 1000, "kernels_ns": 600, "copies_ns": 100, "nccl_ns": 20,
+        "gaps_ns": {"host": 230, "launch": 0, "event": 0, "device": 0, "not_known": 50}, "copying_ns": 200, "hidden_copying_ns": 100,
+        "all_nccl_ns": {"waiting": 0, "moving": 0, "not_known": 30}})"));
     const std::string text = stagecraft({"analyze", file}).out;
     EXPECT_THAT(text, HasSubstr("time of the blocks on the device"));
     EXPECT_THAT(text, HasSubstr("60 %"));
+    EXPECT_THAT(text, HasSubstr("kernels of NCCL"));
 }
 
 class ReadableFormat : public testing::TestWithParam<const char*> {};

@@ -170,7 +170,7 @@ TEST(ReplicasByNccl, SumOnStreamsOfTheirOwnBesideTheBackward)
     Plan plan = linear("1f1b", 2, 2);
     plan.run.steps = 1;
     plan.run.check = CheckMode::Off;
-    NcclSums gpus({.count = 4, .ofOperation = 1'000, .ofCopy = 5'000});
+    NcclSums gpus({.count = 4, .ofOperation = 1'000, .ofExchange = 5'000});
     const Outcome outcome = gpus.run(plan, {.clock = &FakeGpus::get().clock()});
     ASSERT_TRUE(outcome.result) << saidBy(outcome);
     for (const int r : {0, 1, 2, 3}) {

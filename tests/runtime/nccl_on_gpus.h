@@ -27,6 +27,7 @@ public:
         nccl_.tellExchanges([](const FakeNccl::Side& side) {
             return test::FakeGpus::get().exchange({.stream = side.stream, .reads = side.reads, .writes = side.writes});
         });
+        nccl_.tellMeetings([](const std::vector<void*>& streams) { test::FakeGpus::get().meet(streams); });
     }
     void expectNothingLeft() const
     {

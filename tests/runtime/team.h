@@ -41,6 +41,8 @@ struct TeamOptions {
     NetKind net = NetKind::Memory;
     const DeviceSource* devices = nullptr; // the GPUs of the one host, for all
     const NcclSource* nccl = nullptr;      // the same
+    std::map<int, CuptiSession*> cupti = {}; // by rank; the others record no kernels
+    const Clock* clock = nullptr;          // of the one host
     std::function<void(engine::Session&, Outcome&)> lead = followToEnd; // what rank 0 does once it has started
 };
 
@@ -66,7 +68,9 @@ inline TeamOutcome runTeam(const engine::Plan& plan, const TeamOptions& options 
             std::unique_ptr<MessagePort> port = net->port(r);
             if (options.isLate) port = std::make_unique<LatePort>(std::move(port), options.isLate);
             const auto group = ProcessGroup::join(std::move(port), {.host = host, .clock = host}, size).value();
-            LocalSessionOptions session{.clock = &clock, .devices = options.devices, .nccl = options.nccl, .group = group.get()};
+            LocalSessionOptions session{.clock = options.clock != nullptr ? options.clock : &clock, .devices = options.devices, .nccl = options.nccl, .group = group.get()};
+            if (const auto cupti = options.cupti.find(r); cupti != options.cupti.end()) session.cupti = cupti->second;
+            else session.profilers = {"in a test there is none"};
             if (const auto fault = options.faults.find(r); fault != options.faults.end()) session.fault = fault->second;
             if (const auto capacity = options.ringCapacities.find(r); capacity != options.ringCapacities.end()) session.ringCapacity = capacity->second;
             {

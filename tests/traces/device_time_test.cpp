@@ -88,6 +88,24 @@ TEST_F(DeviceTimes, HideACopyBehindTheKernelsOfAnotherRankOnTheSameGpuAlone)
     }
 }
 
+// NCCL's kernels are at work beside: what they do is told apart, also of traces in which they lie among the others.
+TEST_F(DeviceTimes, CountTheKernelsOfNcclApart)
+{
+    for (const char* name : {"GPU 0 stream 10, NCCL", "stream 10"}) {
+        Trace more = trace;
+        const LaneId nccl = more.addLane({.rank = Rank{0}, .kind = LaneKind::Stream, .depth = 0, .name = name});
+        more.append(nccl, {.begin = 20, .end = 95, .action = {}, .text = more.addText("ncclDevKernel_SendRecv(args)")});
+        const DeviceTime time = deviceTimeOf(more, forwardBlock).value();
+        EXPECT_EQ(time.kernels, 35 + 20);
+        EXPECT_EQ(time.copies, 20 + 10);
+        EXPECT_EQ(time.exchanges, 95 - 90);
+        EXPECT_EQ(time.gap(StreamGapCause::Device), 5);
+        EXPECT_EQ(time.hidden, 10 + 20) << "by computing";
+        EXPECT_EQ(time.nccl, (NcclTime{.waiting = 0, .moving = 0, .notKnown = 75}));
+        EXPECT_EQ(deviceTimes(more).front().time.nccl.all(), 75);
+    }
+}
+
 TEST(DeviceTime, IsNoneWithoutKernels)
 {
     Trace trace;
@@ -113,6 +131,14 @@ TEST(StreamLanes, AreToldApartByName)
     EXPECT_TRUE(isCopyName("Memcpy HtoD (Pinned -> Device)"));
     EXPECT_FALSE(isCopyName("memset"));
     EXPECT_FALSE(isCopyName("copy_kernel"));
+    EXPECT_TRUE(holdsNccl(named("GPU 3 stream 7, NCCL (2)")));
+    EXPECT_TRUE(holdsStreamWork(named("GPU 3 stream 7, NCCL")));
+    EXPECT_FALSE(holdsKernels(named("GPU 3 stream 7, NCCL")));
+    EXPECT_EQ(streamName(named("GPU 3 stream 7, NCCL (2)")), "GPU 3 stream 7");
+    EXPECT_TRUE(holdsExchanges(named("replica 1 · rank 0 exchanges")));
+    EXPECT_TRUE(isExchangeName("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"));
+    EXPECT_FALSE(isExchangeName("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"));
+    EXPECT_TRUE(isNcclName("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclDevComm*, unsigned long, ncclWork*)")) << "before 2.19";
 }
 
 TEST(IntervalSet, IsWhatASetOfMomentsIs)

@@ -19,10 +19,11 @@ constexpr Interval kAlways{std::numeric_limits<TimeNs>::min(), std::numeric_limi
 class Texts {
 public:
     explicit Texts(const Trace& trace) : trace_(trace) {}
-    bool isCopy(TextId id)
+    enum class Kind : std::uint8_t { Kernel, Copy, Nccl };
+    Kind kind(TextId id)
     {
-        const auto [known, isNew] = copies_.try_emplace(id);
-        if (isNew) known->second = isCopyName(trace_.text(id));
+        const auto [known, isNew] = kinds_.try_emplace(id);
+        if (isNew) known->second = isCopyName(trace_.text(id)) ? Kind::Copy : isNcclName(trace_.text(id)) ? Kind::Nccl : Kind::Kernel;
         return known->second;
     }
     std::optional<StreamGapCause> cause(TextId id)
@@ -34,19 +35,22 @@ public:
 
 private:
     const Trace& trace_;
-    std::unordered_map<TextId, bool> copies_;
+    std::unordered_map<TextId, Kind> kinds_;
     std::unordered_map<TextId, std::optional<StreamGapCause>> causes_;
 };
 
 struct Works {
     std::vector<Interval> kernels;
     std::vector<Interval> copies;
+    std::vector<Interval> nccl;
+
+    std::vector<Interval>& of(Texts::Kind kind) { return kind == Texts::Kind::Copy ? copies : kind == Texts::Kind::Nccl ? nccl : kernels; }
 };
 
 void addWorks(const Lane& lane, Interval within, Texts& texts, Works& works)
 {
     for (std::size_t i = lane.firstEndingAfter(within.begin); i < lane.size() && lane.begin(i) < within.end; ++i)
-        (texts.isCopy(lane.text(i)) ? works.copies : works.kernels).push_back({lane.begin(i), lane.end(i)});
+        works.of(texts.kind(lane.text(i))).push_back({lane.begin(i), lane.end(i)});
 }
 
 // Kernels of the GPUs that the rank uses, whichever rank launched them; of a lane that names no GPU the rank's own.
@@ -96,6 +100,7 @@ DeviceTime split(const Trace& trace, Rank rank, const IntervalSet& blocks, Inter
     };
     time.kernels = take(unionOf(std::move(works.kernels)));
     time.copies = take(copies);
+    time.exchanges = take(unionOf(std::move(works.nccl)));
     for (const Gaps& stream : gaps) {
         std::array<std::vector<Interval>, kStreamGapCauses.size()> byCause;
         for (std::size_t i = stream.lane->firstEndingAfter(within.begin); i < stream.lane->size() && stream.lane->begin(i) < within.end; ++i)
@@ -126,7 +131,9 @@ std::optional<DeviceTime> deviceTimeOf(const Trace& trace, SliceRef block)
     const Slice slice = trace.slice(block);
     const Interval span{slice.begin, slice.end};
     Texts texts(trace);
-    return split(trace, rank, unionOf({span}), span, texts);
+    DeviceTime time = split(trace, rank, unionOf({span}), span, texts);
+    time.nccl = ncclTimeOf(trace, rank, span);
+    return time;
 }
 
 std::vector<RankDeviceTime> deviceTimes(const Trace& trace, const std::stop_token& stop)
@@ -135,6 +142,7 @@ std::vector<RankDeviceTime> deviceTimes(const Trace& trace, const std::stop_toke
     for (const Lane& lane : trace.lanes()) ranks.insert(lane.info().rank);
     std::vector<RankDeviceTime> out;
     Texts texts(trace);
+    std::map<Rank, NcclTime> nccl = ncclTimes(trace);
     for (const Rank rank : ranks) {
         if (stop.stop_requested()) return out;
         if (!hasKernels(trace, rank)) continue;
@@ -143,7 +151,9 @@ std::vector<RankDeviceTime> deviceTimes(const Trace& trace, const std::stop_toke
             for (std::size_t i = 0; lane.info().kind == LaneKind::Compute && lane.info().rank == rank && i < lane.size(); ++i)
                 if (isCompute(lane.action(i).kind())) blocks.push_back({lane.begin(i), lane.end(i)});
         const IntervalSet apart = unionOf(std::move(blocks));
-        if (!apart.empty()) out.push_back({rank, split(trace, rank, apart, kAlways, texts)});
+        if (apart.empty()) continue;
+        out.push_back({rank, split(trace, rank, apart, kAlways, texts)});
+        out.back().time.nccl = nccl[rank];
     }
     return out;
 }

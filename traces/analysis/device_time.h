@@ -2,8 +2,9 @@
 //
 // Where the time of a rank's blocks went on its device. Every moment of a block is one of these, first match:
 //
-//   a kernel (or memset) of the rank's streams is at work
+//   a kernel (or memset) of the rank's streams is at work, which is none of NCCL
 //   a copy of the rank's streams is
+//   a kernel of NCCL is
 //   nothing is, and the gap has a cause (stream_lanes.h); of several streams that of the one with most kernels counts
 //   not known: nothing is recorded of it
 //
@@ -13,6 +14,7 @@
 //   for (const RankDeviceTime& each : deviceTimes(trace)) show(each.rank, each.inBlocks);
 #pragma once
 
+#include "traces/analysis/exchanges.h"
 #include "traces/analysis/stream_lanes.h"
 #include "traces/store/trace.h"
 
@@ -27,11 +29,13 @@ struct DeviceTime {
     TimeNs span = 0;    // all of it
     TimeNs kernels = 0;
     TimeNs copies = 0;  // that no kernel of the rank hides
+    TimeNs exchanges = 0; // with a kernel of NCCL alone
     std::array<TimeNs, kStreamGapCauses.size()> gaps{}; // by cause
     TimeNs notKnown = 0;
 
     TimeNs copying = 0; // with a copy of the rank at work, hidden or not
     TimeNs hidden = 0;  // of that
+    NcclTime nccl = {};  // with kernels of NCCL at work, hidden or not
 
     [[nodiscard]] TimeNs gap(StreamGapCause cause) const { return gaps[static_cast<std::size_t>(cause)]; }
     bool operator==(const DeviceTime&) const = default;
@@ -40,7 +44,7 @@ struct DeviceTime {
 // Of one block of a rank.
 [[nodiscard]] std::optional<DeviceTime> deviceTimeOf(const Trace& trace, SliceRef block);
 
-// Of all blocks of a rank together; its copies are counted over the whole trace, for they also run between blocks.
+// Of all blocks of a rank together; its copies and kernels of NCCL are counted over the whole trace, for they also run between blocks.
 struct RankDeviceTime {
     Rank rank{};
     DeviceTime time;

@@ -5,7 +5,8 @@
 // They are those on the rank's lanes of streams, or of operators, that begin while the block lasts. A run on GPUs has the times of its blocks from the
 // device, and blocks of a rank do not overlap, so a kernel is in the block that launched it, and in no other. A trace holds no number by
 // which a kernel and its launch belong together: where the blocks have the host's times, a kernel counts to the block that was under
-// way when it began. What the engine could tell to be of no action is left out, and so are lanes of the host (its waits, its calls).
+// way when it began. What the engine could tell to be of no action is left out, and so are NCCL's kernels, which run beside the blocks,
+// and lanes of the host (its waits, its calls).
 //
 //   const std::optional<SliceRef> block = blockOf(trace, selected);
 //   for (const KernelGroup& group : kernelsOf(trace, *block)) show(trace.text(group.name), group.count, group.total);

@@ -13,6 +13,8 @@ namespace {
 constexpr std::string_view kGaps = ", gaps";
 constexpr std::string_view kGpu = "GPU ";
 constexpr std::string_view kOperators = " operators";
+constexpr std::string_view kNccl = ", NCCL";
+constexpr std::string_view kExchanges = " exchanges";
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
@@ -26,7 +28,15 @@ std::optional<StreamGapCause> streamGapCauseOf(std::string_view text)
 
 bool holdsStreamWork(const LaneInfo& lane) { return lane.kind == LaneKind::Stream && contains(lowered(lane.name), "stream") && !holdsGaps(lane); }
 
-bool holdsKernels(const LaneInfo& lane) { return holdsStreamWork(lane) && !contains(lowered(lane.name), "of no action"); }
+bool holdsKernels(const LaneInfo& lane) { return holdsStreamWork(lane) && !contains(lowered(lane.name), "of no action") && !holdsNccl(lane); }
+
+bool holdsNccl(const LaneInfo& lane) { return lane.kind == LaneKind::Stream && contains(lane.name, kNccl); }
+
+std::string ncclLaneName(std::string_view stream) { return std::string(stream).append(kNccl); }
+
+bool holdsExchanges(const LaneInfo& lane) { return lane.kind == LaneKind::Stream && lane.name.ends_with(kExchanges); }
+
+std::string exchangesLaneName(std::string_view rank) { return std::string(rank).append(kExchanges); }
 
 bool holdsGaps(const LaneInfo& lane) { return lane.kind == LaneKind::Stream && contains(lane.name, kGaps); }
 
@@ -41,7 +51,10 @@ std::string operatorsLaneName(std::string_view rank, int beside)
     return name;
 }
 
-std::string_view streamName(const LaneInfo& lane) { return std::string_view(lane.name).substr(0, holdsGaps(lane) ? lane.name.find(kGaps) : std::string::npos); }
+std::string_view streamName(const LaneInfo& lane)
+{
+    return std::string_view(lane.name).substr(0, holdsGaps(lane) ? lane.name.find(kGaps) : holdsNccl(lane) ? lane.name.find(kNccl) : std::string::npos);
+}
 
 std::optional<int> gpuOf(const LaneInfo& lane)
 {
@@ -58,5 +71,9 @@ bool isCopyName(std::string_view name)
         if (name == each) return true;
     return name.starts_with("copy GPU ") || name.starts_with("Memcpy ");
 }
+
+bool isNcclName(std::string_view name) { return name.starts_with("ncclDevKernel") || name.starts_with("ncclKernel"); }
+
+bool isExchangeName(std::string_view name) { return isNcclName(name) && contains(name, "SendRecv"); }
 
 } // namespace stagecraft::traces

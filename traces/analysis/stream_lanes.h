@@ -5,6 +5,8 @@
 //   GPU 0 stream 7                   kernels, copies and memsets of actions
 //   GPU 0 stream 7 (2)               the same: what came too late for the lane before
 //   GPU 0 stream 7, of no action     what nobody marked
+//   GPU 0 stream 9, NCCL             kernels of NCCL, which it launches by itself (exchanges.h)
+//   rank 0 exchanges                 what the engine gave NCCL to exchange, in its order
 //   rank 0 operators                 what its thread called of LibTorch, on the CPU; "(2)": its second thread
 //   GPU 0 stream 7, gaps             why the stream stood still between them, a slice for each part of a gap, named by its cause
 //
@@ -43,19 +45,26 @@ constexpr std::string_view streamGapText(StreamGapCause cause)
 
 // A lane of kernels and copies: one of a stream, by its name, as the engine and PyTorch's profiler give it ("stream 7").
 [[nodiscard]] bool holdsKernels(const LaneInfo& lane);
-// The same, or of what no action is known of.
+// The same, or of what no action is known of, or of NCCL.
 [[nodiscard]] bool holdsStreamWork(const LaneInfo& lane);
+[[nodiscard]] bool holdsNccl(const LaneInfo& lane);
+[[nodiscard]] std::string ncclLaneName(std::string_view stream); // "GPU 0 stream 9" -> "GPU 0 stream 9, NCCL"
 [[nodiscard]] bool holdsGaps(const LaneInfo& lane);
 [[nodiscard]] std::string gapsLaneName(std::string_view stream); // "GPU 0 stream 7" -> "GPU 0 stream 7, gaps"
 
 [[nodiscard]] bool holdsOperators(const LaneInfo& lane);
 [[nodiscard]] std::string operatorsLaneName(std::string_view rank, int beside); // "rank 0" -> "rank 0 operators"
 
-// Of a lane of gaps the name of its stream's; of another lane its own.
+[[nodiscard]] bool holdsExchanges(const LaneInfo& lane);
+[[nodiscard]] std::string exchangesLaneName(std::string_view rank); // "rank 0" -> "rank 0 exchanges"
+
+// Of a lane of gaps, or of NCCL, the name of its stream's; of another lane its own.
 [[nodiscard]] std::string_view streamName(const LaneInfo& lane);
 [[nodiscard]] std::optional<int> gpuOf(const LaneInfo& lane); // "GPU 0 stream 7" -> 0
 
 // By the names that the engine ("host to device", "copy GPU 0 to GPU 1") and PyTorch's profiler ("Memcpy HtoD ...") give. A memset is none.
 [[nodiscard]] bool isCopyName(std::string_view name);
+[[nodiscard]] bool isNcclName(std::string_view name);     // of a kernel of NCCL: "ncclDevKernel_SendRecv(...)"
+[[nodiscard]] bool isExchangeName(std::string_view name); // of one that sends and receives
 
 } // namespace stagecraft::traces

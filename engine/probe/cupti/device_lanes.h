@@ -2,7 +2,8 @@
 //
 // From what a device did to the sub-lanes of its ranks: a lane of kind Stream per stream, with a slice per kernel, copy and
 // memset, named as such and with its step. A slice of a trace that names a kernel cannot name its action as well: for that
-// see ActionSpans. What nobody marked lies on a lane of its own, and is counted; the host's waits and, where they are asked
+// see ActionSpans. What nobody marked lies on a lane of its own, and is counted; NCCL's kernels, which it launches by itself, on another
+// (traces/analysis/exchanges.h tells their hand-offs); the host's waits and, where they are asked
 // for, its calls have lanes too. Beside each stream lies a lane of its gaps, with why it stood still (stream_gaps.h), where the
 // launches are recorded. What comes too late for its lane, because its buffer was held up, lies on a further one.
 // One thread.
@@ -64,15 +65,15 @@ public:
     // Slices of each lane in their order; whatever has been added is out.
     void flush(std::vector<traces::Record>& out);
 
-    [[nodiscard]] std::int64_t unattributed() const { return unattributed_; } // kernels, copies and memsets that nobody marked
+    [[nodiscard]] std::int64_t unattributed() const { return unattributed_; } // kernels, copies and memsets that nobody marked, without NCCL's
     [[nodiscard]] std::int64_t late() const { return late_; }                 // slices on further lanes
 
 private:
-    enum class Row : std::uint8_t { Stream, Unattributed, Gaps, Waits, Calls, Overhead };
+    enum class Row : std::uint8_t { Stream, Unattributed, Nccl, Gaps, Waits, Calls, Overhead };
     struct RowKey {
         traces::Rank rank{};
         Row row = Row::Stream;
-        DevicePlace place;        // of Stream, Unattributed and Gaps
+        DevicePlace place;        // of Stream, Unattributed, Nccl and Gaps
         std::uint32_t thread = 0; // of Calls
         auto operator<=>(const RowKey&) const = default;
     };

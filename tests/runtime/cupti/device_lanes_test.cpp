@@ -95,6 +95,23 @@ TEST(DeviceLanes, AreTheStreamsOfARank)
     for (const traces::Lane& lane : test.trace.lanes()) EXPECT_TRUE(traces::holdsKernels(lane.info())) << "analyses find them";
 }
 
+// NCCL launches from threads of its own; which hand-off a kernel is of is for the analysis to tell.
+TEST(DeviceLanes, HoldTheKernelsOfNcclApartFromWhatIsOfNoAction)
+{
+    Lanes test({}, {.run = kRun, .stageToRank = {Rank{0}, Rank{1}}, .upStageToRank = {}, .deviceToRank = {{0, Rank{1}}}, .otherwise = Rank{1}});
+    test.lanes.addNames({"ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"});
+    test.lanes.add(kernel(kNoWork, {100, 200}, stream(9), 3));
+    test.lanes.add(kernel(kNoWork, {200, 250}, stream(9), 1));
+    test.lanes.add(kernel(kNoWork, {300, 400}, stream(9), 3));
+    test.flush();
+    EXPECT_THAT(test.rows(), ElementsAre("1.0 GPU 0 stream 9, of no action: gemm[200,250)@0",
+                                         "1.1 GPU 0 stream 9, NCCL: ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)[100,200)@0 "
+                                         "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)[300,400)@0"));
+    EXPECT_EQ(test.lanes.unattributed(), 1);
+    EXPECT_TRUE(traces::holdsNccl(test.trace.lanes()[1].info()));
+    EXPECT_FALSE(traces::holdsKernels(test.trace.lanes()[1].info()));
+}
+
 // Calls as CUPTI has them: the second kernel was asked for late, the third in time, the fourth after the stream was told to wait.
 TEST(DeviceLanes, TellWhyAStreamStoodStill)
 {

@@ -137,7 +137,7 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
     {
         for (const void* each : {from, to}) TORCH_CHECK(books().reached(*static_cast<const Mark*>(each)), "an event is asked for its time that nobody has waited for");
         TORCH_CHECK(static_cast<Mark*>(from)->device == static_cast<Mark*>(to)->device, "the time between events of two devices");
-        return static_cast<double>(static_cast<Mark*>(to)->time - static_cast<Mark*>(from)->time) / 1e6; // ms
+        return static_cast<double>(books().timeOf(*static_cast<Mark*>(to)) - books().timeOf(*static_cast<Mark*>(from))) / 1e6; // ms
     }
 };
 
@@ -457,10 +457,15 @@ std::function<void()> FakeGpus::exchange(const Side& side)
     std::vector<StreamBooks::Access> accesses;
     for (const void* each : side.reads) accesses.push_back({books().blockOf(each), false});
     for (const void* each : side.writes) accesses.push_back({books().blockOf(each), true});
-    books().operate(stream, "an exchange", accesses, setup.ofCopy);
-    auto come = std::make_shared<std::atomic<bool>>(false);
-    books().await(stream, come);
-    return [come] { books().hasCome(*come); };
+    return [exchange = books().exchange(stream, accesses)] { books().hasCome(*exchange); };
+}
+
+void FakeGpus::meet(const std::vector<void*>& handles)
+{
+    std::vector<int> streams;
+    for (void* const handle : handles) streams.push_back(static_cast<int>(reinterpret_cast<std::intptr_t>(handle)) - 1);
+    const std::vector<traces::Interval> spans = books().meet(streams, setup.ofExchange);
+    for (std::size_t i = 0; setup.onExchange && i < streams.size(); ++i) setup.onExchange(books().deviceOf(streams[i]), streams[i], spans[i]);
 }
 
 int FakeGpus::currentDevice() const { return test::currentDevice; }

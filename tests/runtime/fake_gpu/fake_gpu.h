@@ -37,6 +37,7 @@ public:
         traces::Bytes memory = traces::Bytes{1} << 40; // that each says it has, and has: beyond it LibTorch's error comes
         traces::TimeNs ofOperation = 0;      // what each takes that computes something
         traces::TimeNs ofCopy = 0;           // from one device to another
+        traces::TimeNs ofExchange = 0;       // with another rank, once both have come
         bool peerAccess = true;
         // Operations are numbered from 0. From these on: each fails, and so does each wait, as after an access where there is no memory;
         // or none is ever over, until release().
@@ -44,6 +45,8 @@ public:
         std::optional<int> hangsFrom = {};
         // Called with each operation and copy, on the thread that asks for it.
         std::function<void(const char* name, int stream, traces::Interval)> onOperation = {};
+        // With each exchange of a device, on any thread.
+        std::function<void(int device, int stream, traces::Interval)> onExchange = {};
     };
     static FakeGpus& get(); // of this process: LibTorch can be given such a device once
     // Nothing of an earlier run may be alive.
@@ -59,6 +62,8 @@ public:
         std::vector<const void*> writes;
     };
     std::function<void()> exchange(const Side& side);
+    // These have come to the first exchange that each still waits for. Before what exchange() returned is called.
+    void meet(const std::vector<void*>& streams);
     [[nodiscard]] int currentDevice() const; // of the calling thread
     [[nodiscard]] std::vector<int> contexts() const; // GPUs on which CUDA would have made one since reset()
     [[nodiscard]] int operations() const; // so far

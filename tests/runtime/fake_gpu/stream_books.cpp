@@ -2,7 +2,7 @@
 #include "tests/runtime/fake_gpu/stream_books.h"
 
 #include <algorithm>
-#include <atomic>
+#include <utility>
 
 namespace stagecraft::test {
 
@@ -42,7 +42,10 @@ void StreamBooks::reset(const Faults& faults)
     ++runs;
     faults_ = faults;
     hanging_ = true;
-    for (Stream& stream : streams_) stream.now = {.clock = {}, .device = stream.device};
+    for (Stream& stream : streams_) {
+        stream.now = {.clock = {}, .device = stream.device};
+        stream.waiting.clear();
+    }
     host_.clear();
     races_.clear();
     operations_ = hostWaits_ = 0;
@@ -64,6 +67,12 @@ int StreamBooks::newStream(int device)
     return pool[turn % kPool];
 }
 
+int StreamBooks::deviceOf(int stream) const
+{
+    const std::lock_guard lock(mutex_);
+    return streams_[static_cast<std::size_t>(stream)].device;
+}
+
 // Everything that touched it before and may not be over.
 void StreamBooks::meet(const Block& block, const VectorClock& now, const std::string& what, bool writes)
 {
@@ -82,7 +91,7 @@ traces::Interval StreamBooks::operate(int stream, const std::string& name, const
     on.now.clock.resize(streams_.size());
     mergeInto(on.now.clock, host_);
     const std::uint64_t tick = ++on.now.clock[static_cast<std::size_t>(stream)];
-    const TimeNs begin = std::max(on.now.time, timeOfThread());
+    const TimeNs begin = std::max(ended(on.now), timeOfThread());
     on.now.time = begin + cost;
     on.now.hangs = on.now.hangs || operations_ >= faults_.hangsFrom;
     ++operations_;
@@ -102,17 +111,51 @@ traces::Interval StreamBooks::operate(int stream, const std::string& name, const
     return {begin, on.now.time};
 }
 
-void StreamBooks::await(int stream, std::shared_ptr<const std::atomic<bool>> come)
+std::shared_ptr<Exchange> StreamBooks::exchange(int stream, const std::vector<Access>& blocks)
 {
+    auto exchange = std::make_shared<Exchange>();
+    exchange->asked = operate(stream, "an exchange", blocks, 0).begin;
     const std::lock_guard lock(mutex_);
-    streams_[static_cast<std::size_t>(stream)].now.come = std::move(come);
+    Stream& on = streams_[static_cast<std::size_t>(stream)];
+    exchange->before = std::exchange(on.now.exchange, exchange);
+    on.waiting.push_back(exchange);
+    return exchange;
 }
 
-void StreamBooks::hasCome(std::atomic<bool>& come)
+std::vector<traces::Interval> StreamBooks::meet(const std::vector<int>& streams, TimeNs cost)
 {
     const std::lock_guard lock(mutex_);
-    come.store(true);
+    std::vector<Exchange*> all;
+    TimeNs met = 0;
+    for (const int stream : streams) {
+        Stream& on = streams_[static_cast<std::size_t>(stream)];
+        Exchange& first = *on.waiting.front();
+        first.span.begin = std::max(first.asked, first.before ? first.before->span.end : 0);
+        first.before.reset();
+        met = std::max(met, first.span.begin);
+        all.push_back(&first);
+    }
+    std::vector<traces::Interval> spans;
+    for (Exchange* each : all) {
+        each->span.end = met + cost;
+        spans.push_back(each->span);
+    }
+    for (const int stream : streams) streams_[static_cast<std::size_t>(stream)].waiting.pop_front();
+    return spans;
+}
+
+void StreamBooks::hasCome(Exchange& exchange)
+{
+    const std::lock_guard lock(mutex_);
+    exchange.come.store(true);
+    for (Stream& stream : streams_) std::erase_if(stream.waiting, [&](const std::shared_ptr<Exchange>& each) { return each.get() == &exchange; }); // one that was ended
     released_.notify_all();
+}
+
+TimeNs StreamBooks::timeOf(const Mark& mark) const
+{
+    const std::lock_guard lock(mutex_);
+    return ended(mark);
 }
 
 Mark StreamBooks::record(int stream)
@@ -132,7 +175,7 @@ void StreamBooks::block(int stream, const Mark& mark)
     // what it is to wait for is not there yet, and operations here compute at once
     if (isUnderWay(mark)) races_.insert("stream " + std::to_string(stream) + " waits for what another rank has not sent");
     mergeInto(now.clock, mark.clock);
-    now.time = std::max(now.time, mark.time);
+    now.time = std::max(now.time, ended(mark));
     now.hangs = now.hangs || mark.hangs;
 }
 
@@ -141,7 +184,7 @@ void StreamBooks::waitOnHost(const Mark& mark)
     std::unique_lock lock(mutex_);
     released_.wait(lock, [&] { return (!mark.hangs || !hanging_) && !isUnderWay(mark); });
     mergeInto(host_, mark.clock);
-    timeOfThread() = std::max(timeOfThread(), mark.time);
+    timeOfThread() = std::max(timeOfThread(), ended(mark));
     ++hostWaits_;
 }
 

@@ -5,9 +5,11 @@
 
 #include "traces/base/units.h"
 
-#include <condition_variable>
+#include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
@@ -23,13 +25,22 @@ using traces::TimeNs;
 // How far each stream had come, by its number.
 using VectorClock = std::vector<std::uint64_t>;
 
+// What a stream does together with streams of other ranks: it begins when all before it on its stream is over, and ends when all have come,
+// and a cost later.
+struct Exchange {
+    std::atomic<bool> come{false};
+    TimeNs asked = 0; // all before it is over by then, but exchanges
+    traces::Interval span{};
+    std::shared_ptr<const Exchange> before = {};
+};
+
 // A moment of a stream.
 struct Mark {
     VectorClock clock;
     TimeNs time = 0;
     int device = 0;
     bool hangs = false; // until the books are released
-    std::shared_ptr<const std::atomic<bool>> come = {}; // what the stream waits for from another rank; null: nothing
+    std::shared_ptr<const Exchange> exchange = {}; // the last one before it
 };
 
 class StreamBooks {
@@ -41,6 +52,7 @@ public:
     void reset(const Faults& faults);
     static constexpr std::size_t kPool = 32; // streams of a device, which then come again, as CUDA's
     int newStream(int device); // its number
+    [[nodiscard]] int deviceOf(int stream) const;
 
     // The operation touches these blocks, one after the other.
     struct Access {
@@ -49,8 +61,11 @@ public:
     };
     traces::Interval operate(int stream, const std::string& name, const std::vector<Access>& blocks, TimeNs cost); // when
     // The stream does not go on before it has come.
-    void await(int stream, std::shared_ptr<const std::atomic<bool>> come);
-    void hasCome(std::atomic<bool>& come);
+    std::shared_ptr<Exchange> exchange(int stream, const std::vector<Access>& blocks);
+    // These streams have come to the first that they wait for; when that was, of each.
+    std::vector<traces::Interval> meet(const std::vector<int>& streams, TimeNs cost);
+    void hasCome(Exchange& exchange);
+    [[nodiscard]] TimeNs timeOf(const Mark& mark) const; // of one that was reached
     [[nodiscard]] Mark record(int stream);
     void block(int stream, const Mark& mark);      // the stream waits for it
     void waitOnHost(const Mark& mark);             // so does the calling thread
@@ -74,6 +89,7 @@ private:
     struct Stream {
         int device = 0;
         Mark now;
+        std::deque<std::shared_ptr<Exchange>> waiting = {}; // for other ranks
     };
     struct Use {
         std::uint64_t tick = 0;
@@ -92,7 +108,8 @@ private:
     std::condition_variable released_;
     Faults faults_;
     bool hanging_ = false; // not released yet
-    [[nodiscard]] static bool isUnderWay(const Mark& mark) { return mark.come && !mark.come->load(); }
+    [[nodiscard]] static bool isUnderWay(const Mark& mark) { return mark.exchange && !mark.exchange->come.load(); }
+    [[nodiscard]] static TimeNs ended(const Mark& mark) { return mark.exchange ? std::max(mark.time, mark.exchange->span.end) : mark.time; }
     std::vector<Stream> streams_;
     std::map<int, std::vector<int>> pools_; // by device
     std::map<int, std::size_t> turns_;

@@ -90,6 +90,12 @@ void FakeNccl::tellExchanges(std::function<Over(const Side&)> tell)
     tell_ = std::move(tell);
 }
 
+void FakeNccl::tellMeetings(std::function<void(const std::vector<void*>&)> tell)
+{
+    const std::lock_guard lock(mutex_);
+    tellMet_ = std::move(tell);
+}
+
 void FakeNccl::answerInProgress(int looks)
 {
     const std::lock_guard lock(mutex_);
@@ -325,6 +331,11 @@ bool FakeNccl::carryOut(Communicator& communicator)
     if (!meets(communicator, all)) return false;
     if (isSum(communicator.groups.front().front().kind)) sum(all);
     else for (Communicator* each : all) move(*each);
+    if (tellMet_) {
+        std::vector<void*> streams;
+        for (const Communicator* each : all) streams.push_back(each->groups.front().front().stream);
+        tellMet_(streams);
+    }
     for (Communicator* each : all) {
         each->groups.pop_front();
         issued_[each->device].pop_front();

@@ -47,6 +47,8 @@ public:
     };
     using Over = std::function<void()>;
     void tellExchanges(std::function<Over(const Side&)> tell);
+    // The streams of those that meet in an exchange, before that is over.
+    void tellMeetings(std::function<void(const std::vector<void*>& streams)> tell);
 
     void answerInProgress(int looks);              // to each call, before it is done
     void fail(int rank, NcclResult state);         // asynchronously
@@ -117,6 +119,7 @@ private:
     bool gpus_ = true;
     std::function<int()> currentDevice_;
     std::function<Over(const Side&)> tell_;
+    std::function<void(const std::vector<void*>&)> tellMet_;
     int looks_ = 1;
     std::vector<std::string> log_;
     std::vector<std::string> misuse_;
