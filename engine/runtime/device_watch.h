@@ -8,6 +8,8 @@
 //       const DeviceWatch::Wait here(&watch, rank, step, work);   // the rank's thread
 //       event.wait();
 //   }
+//   const DeviceWatch::Wait here(&watch, rank, "building its stages");   // before the steps: who prepares for it
+//   watch.goesOn();                                                      // with each piece of that
 //   if (const auto silent = watch.silent()) giveUp(*silent);      // another thread, now and then
 //
 // A wait is all that may block on the device: an action that is asked for counts as well, for reading a value waits, and so does a launch
@@ -21,6 +23,7 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <string_view>
 
 namespace stagecraft::runtime {
 
@@ -31,25 +34,31 @@ public:
         traces::Step step{};
         traces::Work work{}; // of no kind: what is between the actions
         TimeNs since = 0;
+        std::string_view doing = {}; // what is before the steps: "building its stages"; it has no step
     };
 
-    // Of a rank: its own, or the one that sums gradients or copies beside it.
-    enum class Thread : std::uint8_t { Own, Sums, Copies };
-    static constexpr std::size_t kThreads = 3;
+    // Of a rank: its own, the one that sums gradients or copies beside it, or who prepares for it.
+    enum class Thread : std::uint8_t { Own, Sums, Copies, Preparing };
+    static constexpr std::size_t kThreads = 4;
 
     DeviceWatch(int ranks, const Clock& clock, TimeNs patience) : clock_(clock), patience_(patience), slots_(kThreads * static_cast<std::size_t>(ranks)) {}
 
     [[nodiscard]] TimeNs patience() const { return patience_; }
+    void goesOn(); // what prepares has not hung until now
     [[nodiscard]] std::optional<Awaited> silent() const; // the longest of the waits that are longer than the patience
 
     class Wait {
     public:
         Wait(DeviceWatch* watch, traces::Rank rank, traces::Step step, const traces::Work& work = {}, Thread thread = Thread::Own); // null: nobody looks
+        // What is before the steps; the text lives as long as the program.
+        Wait(DeviceWatch* watch, traces::Rank rank, std::string_view doing);
         ~Wait();
         Wait(const Wait&) = delete;
         Wait& operator=(const Wait&) = delete;
 
     private:
+        void begin(const Awaited& awaited);
+
         DeviceWatch* watch_;
         std::size_t slot_;
         std::optional<Awaited> outer_; // which goes on when this one is over, from then on

@@ -68,7 +68,10 @@ public:
 
     void runSteps()
     {
-        for (std::size_t r = 0; r < ranks_.size(); ++r) deviceOf(Rank{r}).warmUp();
+        for (std::size_t r = 0; r < ranks_.size(); ++r) {
+            const DeviceWatch::Wait wait(deviceOf(Rank{r}).isCpu() ? nullptr : run_.watch, Rank{r}, "at its first product");
+            deviceOf(Rank{r}).warmUp();
+        }
         TimeNs now = 0;
         for (int step = run_.firstStep; step < run_.plan.run.steps; ++step) {
             if (step > run_.firstStep) run_.keeper.prepare(Step{step}, Preparation(run_.control)); // the first is prepared before the run

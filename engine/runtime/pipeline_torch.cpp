@@ -23,7 +23,7 @@ namespace stagecraft::runtime {
 using namespace traces;
 
 Pipeline::Pipeline(const Spec& spec, const Preparation& preparation)
-    : run_(spec.plan.run), schedule_(spec.schedule), replica_(spec.replica), batches_(spec.batches), lengths_(sliceLengths(spec.plan)),
+    : run_(spec.plan.run), schedule_(spec.schedule), replica_(spec.replica), watch_(spec.watch), batches_(spec.batches), lengths_(sliceLengths(spec.plan)),
       host_(MemoryLedger::create(spec.clock)), fault_(spec.fault), only_(spec.only), others_(spec.others)
 {
     const bool counts = run_.activations == engine::ActivationAccount::SavedTensors;
@@ -43,12 +43,17 @@ Pipeline::Pipeline(const Spec& spec, const Preparation& preparation)
             const Place place{flow, Stage{s}};
             const RankDevice& device = deviceOf(place);
             const RankDevice::Scope here = device.enter();
+            const DeviceWatch::Wait wait(device.isCpu() ? nullptr : watch_, among(schedule_.rankOf(flow, Stage{s})), "building its stages");
             const StageModule::Spec part{spec.plan, firstLayer_[s], spec.partition[s], dutiesOf(schedule_, place), lengths_, spec.replica,
                                          replica_ * schedule_.microbatches + firstMicrobatch(flow), device.device()};
             stages_.push_back(!holds(place) ? nullptr : build(part, place, preparation));
         }
     }
-    for (const RankDevice& device : devices_) device.drain();
+    for (int r = 0; r < schedule_.ranks; ++r) {
+        const RankDevice& device = devices_[static_cast<std::size_t>(r)];
+        const DeviceWatch::Wait wait(device.isCpu() ? nullptr : watch_, among(Rank{r}), "building its stages");
+        device.drain();
+    }
     preparation.goOn();
 }
 
@@ -76,6 +81,7 @@ void Pipeline::giveData(Step step)
                 all = make();
             }
             const RankDevice::Scope here = deviceOf(place).enter();
+            const DeviceWatch::Wait wait(deviceOf(place).isCpu() ? nullptr : watch_, among(schedule_.rankOf(place.flow, place.stage)), "being given its data");
             const AllocationScope scope({.ledger = &ledgerOf(place)});
             std::vector<at::Tensor> whole(all.begin() + first, all.begin() + first + schedule_.units(flow) / slices);
             if (deviceOf(place).isCpu()) whole = ofTheirOwn(std::move(whole));

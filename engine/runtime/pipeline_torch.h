@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engine/runtime/data_torch.h"
+#include "engine/runtime/device_watch.h"
 #include "engine/runtime/local_session.h"
 #include "engine/runtime/preparation.h"
 #include "engine/runtime/rank_device_torch.h"
@@ -39,6 +40,7 @@ public:
         std::optional<traces::Rank> only = {}; // whose stages are in this process; none: all are
         OtherStages* others = nullptr;         // not owned
         std::vector<c10::Device> devices = {}; // of each rank; none: all compute on the CPU
+        DeviceWatch* watch = nullptr;          // not owned; where some rank is on a GPU
     };
     Pipeline(const Spec& spec, const Preparation& preparation);
 
@@ -127,6 +129,8 @@ private:
     const engine::Schedule& schedule_;
     const int replica_;
     std::vector<int> firstLayer_; // of each stage, and behind the last the number of all
+    [[nodiscard]] Rank among(Rank rank) const { return Rank{replica_ * schedule_.ranks + rank.value}; } // of all replicas
+    DeviceWatch* const watch_;
     const BatchSource& batches_;
     std::vector<int> lengths_; // of slices; empty: sequences are whole
     std::vector<RankDevice> devices_;   // by rank

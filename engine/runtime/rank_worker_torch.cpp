@@ -68,7 +68,10 @@ public:
     void work()
     {
         settleThread(device_);
-        device_.warmUp();
+        {
+            const DeviceWatch::Wait wait(device_.isCpu() ? nullptr : run_.watch, rank_, "at its first product");
+            device_.warmUp();
+        }
         if (replica_) replica_->awaitPrepared();
         for (int step = run_.firstStep; links_.meeting.meet(rank_, step, end_); ++step) {
             if (step > run_.firstStep && links_.handoff.bounded()) collectives().push(waitEvent(Step{step - 1}, WaitCause::Flush, {}, {end_, run_.clock.now()}));

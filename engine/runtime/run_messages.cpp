@@ -149,10 +149,18 @@ FailureMessage actionFailure(const Work& work, Step step, Rank rank, std::string
 FailureMessage silentGpuFailure(const DeviceWatch::Awaited& awaited, int gpu, TimeNs patience)
 {
     constexpr TimeNs kSecond = 1'000'000'000;
+    const std::string named = gpu == kOnCpu ? "A GPU" : "GPU " + std::to_string(gpu);
+    if (!awaited.doing.empty()) {
+        FailureMessage failure;
+        failure.rank = awaited.rank.value;
+        failure.text = fmt::format("{} has not answered rank {} for {} s, {}: it hangs, or it is lost. See nvidia-smi, and the system's log for \"Xid\".", named,
+                                   awaited.rank.value, patience / kSecond, awaited.doing);
+        return failure;
+    }
     FailureMessage failure = actionFailure(awaited.work, awaited.step, awaited.rank, "");
     failure.text = fmt::format("{} has not answered rank {} for {} s{} in step {}: it hangs, or it is lost. What ran until then is kept. See "
                                "nvidia-smi, and the system's log for \"Xid\".",
-                               gpu == kOnCpu ? "A GPU" : "GPU " + std::to_string(gpu), awaited.rank.value, patience / kSecond,
+                               named, awaited.rank.value, patience / kSecond,
                                awaited.work.kind == ActionKind::None ? std::string() : ", since it was asked for " + toText(Action{awaited.work, {}}),
                                awaited.step.value);
     if (awaited.work.kind == ActionKind::None) failure.stage.reset();

@@ -55,13 +55,17 @@ int threadsOf(const RunnablePlan& runnable)
     return runnable.plan.machine.replicas * runnable.schedule.ranks * (runnable.hasCollectives() ? 2 : 1);
 }
 
+constexpr std::string_view kMeasuring = "being measured";
+
 // Of a rank: of the ranks that share a GPU each has a part of it, but for mode emulated, where each action has it alone.
-double peakOf(const RunnablePlan& runnable, const DeviceSource* source)
+double peakOf(const RunnablePlan& runnable, const DeviceSource* source, DeviceWatch* watch)
 {
     double all = 0;
     const Precision precision = runnable.plan.run.precision;
     std::set<int> measured;
-    for (const int gpu : runnable.gpus) {
+    for (std::size_t r = 0; r < runnable.gpus.size(); ++r) {
+        const int gpu = runnable.gpus[r];
+        const DeviceWatch::Wait wait(gpu == kOnCpu ? nullptr : watch, Rank{r}, kMeasuring);
         if (gpu == kOnCpu) all += matmulPeak(precision);
         else if (runnable.plan.run.mode == RunMode::Emulated || measured.insert(gpu).second) all += devicesOr(source).matmulPeak(gpu, precision);
     }
@@ -70,12 +74,13 @@ double peakOf(const RunnablePlan& runnable, const DeviceSource* source)
 
 // What this process measures of the sum over all ranks. Of the processes on one GPU the first measures it for all; of processors rank 0
 // its own, for they count as alike.
-double peakOfProcess(const RunnablePlan& runnable, const DeviceSource* source, Rank own)
+double peakOfProcess(const RunnablePlan& runnable, const DeviceSource* source, Rank own, DeviceWatch* watch)
 {
     const Precision precision = runnable.plan.run.precision;
     if (runnable.plan.run.device == DeviceKind::Cpu) return own == Rank{0} ? matmulPeak(precision) * runnable.schedule.ranks : 0;
     const int gpu = runnable.gpus[index(own)];
     if (gpu == kOnCpu) return matmulPeak(precision);
+    const DeviceWatch::Wait wait(watch, own, kMeasuring);
     return firstOfItsGpu(runnable.places, own.value) ? devicesOr(source).matmulPeak(gpu, precision) : 0;
 }
 
@@ -115,6 +120,7 @@ struct Whereabouts {
     std::optional<Rank> own = {};   // of this process; none: all ranks are here
     OtherStages* others = nullptr; // not owned
     std::vector<c10::Device> devices = {}; // of each rank of all replicas; none: the CPU
+    DeviceWatch* watch = nullptr;          // the same
 };
 
 std::vector<c10::Device> ofReplica(const std::vector<c10::Device>& devices, int replica, int ranks)
@@ -146,7 +152,9 @@ Replicas buildReplicas(const RunnablePlan& r, const BatchSource& batches, const 
     Replicas replicas;
     for (int j = 0; j < r.plan.machine.replicas; ++j)
         replicas.push_back(std::make_unique<Pipeline>(
-            Pipeline::Spec{r.plan, r.schedule, r.partition, batches, clock, j == 0 ? fault : std::nullopt, j, here.own, here.others, ofReplica(here.devices, j, r.schedule.ranks)}, preparation));
+            Pipeline::Spec{r.plan, r.schedule, r.partition, batches, clock, j == 0 ? fault : std::nullopt, j, here.own, here.others, ofReplica(here.devices, j, r.schedule.ranks),
+                           here.watch},
+            preparation));
     return replicas;
 }
 
@@ -410,7 +418,10 @@ void Run::trainSteps()
     const std::vector<c10::Device> devices = devicesOf(r, options_.devices);
     const std::optional<Rank> own = ownRank(r.plan, options_);
     useOneOf(devices, own);
-    const Preparation preparation(control_, [this](const PreparationPiece& piece) { say(preparationProgress(piece)); });
+    const Preparation preparation(control_, [this](const PreparationPiece& piece) {
+        say(preparationProgress(piece));
+        if (watch_) watch_->goesOn();
+    });
     const BatchSource batches(r.plan, r.data);
     std::optional<engine::CheckpointLock> lock;
     if (!r.plan.run.checkpoint.empty() && (!processes_ || processes_->rank() == 0)) {
@@ -418,10 +429,11 @@ void Run::trainSteps()
         if (!taken.ok()) throw std::runtime_error(taken.error().message);
         lock.emplace(std::move(taken).value());
     }
-    peakFlops_ = processes_ ? peakOfProcess(r, options_.devices, Rank{processes_->rank()}) : peakOf(r, options_.devices);
+    DeviceWatch* const watch = watch_ ? &*watch_ : nullptr;
+    peakFlops_ = processes_ ? peakOfProcess(r, options_.devices, Rank{processes_->rank()}, watch) : peakOf(r, options_.devices, watch);
     std::optional<ReportedStages> others;
     if (processes_) others.emplace(*processes_);
-    const Replicas replicas = buildReplicas(r, batches, clock_, options_.fault, {own, others ? &*others : nullptr, devices}, preparation);
+    const Replicas replicas = buildReplicas(r, batches, clock_, options_.fault, {own, others ? &*others : nullptr, devices, watch}, preparation);
     if (r.resume) {
         phase_ = "going on from the checkpoint";
         for (const auto& pipeline : replicas) restore(*r.resume, r.partition, *pipeline);
@@ -440,7 +452,7 @@ void Run::trainSteps()
     for (std::size_t j = 0; j < replicas.size(); ++j)
         executions.push_back({r.plan, r.schedule, *replicas[j], recorder_, control_, keeper, clock_,
                               options_.cpuClock ? *options_.cpuClock : threadCpuClock(), r.costs, trouble_, r.firstStep(), tracing.marks(), sums ? &*sums : nullptr,
-                              static_cast<int>(j), watch_ ? &*watch_ : nullptr, r.ncclSums});
+                              static_cast<int>(j), watch, r.ncclSums});
     switch (r.plan.run.mode) {
     case RunMode::Threads: runOnThreads(executions); break;
     case RunMode::Emulated: runEmulated(executions); break;

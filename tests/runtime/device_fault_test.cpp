@@ -158,5 +158,32 @@ TEST_P(FaultyGpu, ThatNeverAnswersIsGivenUpAndWhatRanIsKept)
     while (FakeGpus::get().blocks() > before) std::this_thread::yield(); // its threads end
 }
 
+// Before the first action as well, whatever it is asked for then: each GPU is measured once, and then come parameters and data.
+TEST_P(FaultyGpu, ThatNeverAnswersWhileTheRunIsPreparedIsGivenUp)
+{
+    const int before = FakeGpus::get().blocks();
+    const Plan plan = planOf(GetParam());
+    const auto given = [&](int from) {
+        FakeGpus::get().reset({.count = 2, .hangsFrom = from});
+        std::string text;
+        {
+            const std::unique_ptr<Session> session = makeLocalSession({.devices = &FakeGpus::get().source(), .devicePatience = std::chrono::seconds(1)});
+            Outcome outcome;
+            EXPECT_TRUE(session->start(plan).ok());
+            followToEnd(*session, outcome);
+            EXPECT_EQ(outcome.last, SessionState::Failed);
+            EXPECT_EQ(actionsIn(outcome.trace), 0U);
+            text = saidBy(outcome);
+            EXPECT_NE(session->spent(), "");
+        }
+        FakeGpus::get().release();
+        while (FakeGpus::get().blocks() > before) std::this_thread::yield();
+        return text;
+    };
+    EXPECT_THAT(given(0), AllOf(HasSubstr("GPU 0 has not answered rank 0 for 1 s, being measured: it hangs"), HasSubstr("takes a new one")));
+    EXPECT_THAT(given(6), HasSubstr(" for 1 s, building its stages"));
+    EXPECT_THAT(given(40), HasSubstr("has not answered rank "));
+}
+
 } // namespace
 } // namespace stagecraft::runtime

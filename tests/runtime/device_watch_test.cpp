@@ -49,6 +49,21 @@ TEST_F(DeviceWatchTest, NamesTheLongestThatIsTooLong)
     EXPECT_EQ(silent->work, kForward);
 }
 
+// A piece of the preparation after the other may take its time.
+TEST_F(DeviceWatchTest, KnowsWhatIsPreparedAndThatItGoesOn)
+{
+    const DeviceWatch::Wait here(&watch, Rank{1}, "building its stages");
+    clock.advance(kPatience - 100);
+    watch.goesOn();
+    clock.advance(kPatience - 100);
+    EXPECT_FALSE(watch.silent());
+    clock.advance(200);
+    const auto silent = watch.silent();
+    ASSERT_TRUE(silent);
+    EXPECT_EQ(silent->rank, Rank{1});
+    EXPECT_EQ(silent->doing, "building its stages");
+}
+
 // What is around it has waited for something that came.
 TEST_F(DeviceWatchTest, BeginsAnewWhenAWaitWithinIsOver)
 {

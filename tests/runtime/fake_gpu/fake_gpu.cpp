@@ -395,7 +395,12 @@ public:
     [[nodiscard]] const std::string& whyNone() const override { return none_; }
     [[nodiscard]] std::int8_t deviceType() const override { return static_cast<std::int8_t>(kType); }
     [[nodiscard]] bool reaches(int, int) const override { return setup.peerAccess; }
-    [[nodiscard]] double matmulPeak(int, engine::Precision) const override { return FakeGpus::kPeak; }
+    [[nodiscard]] double matmulPeak(int gpu, engine::Precision) const override
+    {
+        books().operate(gpu, "a product", {}, 0); // on the default stream
+        waitForStream(static_cast<DeviceIndex>(gpu));
+        return FakeGpus::kPeak;
+    }
     void bookMemory(const runtime::DeviceBooks& given) const override
     {
         static std::once_flag once; // several runs may begin at once, as processes do
