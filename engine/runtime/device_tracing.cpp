@@ -36,6 +36,10 @@ RankPlacement placementOf(const RunnablePlan& runnable, const ProcessGroup* grou
         .run = run, .stageToRank = schedule.stageToRank, .upStageToRank = schedule.upStageToRank, .ranksPerReplica = schedule.ranks};
     for (std::size_t r = runnable.gpus.size(); r-- > 0;) // of several ranks the first
         if (runnable.gpus[r] != engine::kOnCpu) placement.deviceToRank[static_cast<std::uint32_t>(runnable.gpus[r])] = traces::Rank{r};
+    for (const std::vector<traces::Action>& list : schedule.order)
+        for (const traces::Action& action : list)
+            if (action.kind() == traces::ActionKind::Overlap)
+                placement.beside.insert(traces::makeAction(traces::ActionKind::Forward, action.stage(), action.microbatch(), action.work.flow).work);
     if (group != nullptr) placement.otherwise = traces::Rank{group->rank()};
     return placement;
 }

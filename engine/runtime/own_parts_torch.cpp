@@ -107,6 +107,7 @@ void OwnParts::keepOwnGradients()
         }
         gradients_.push_back(at::empty({own.size()}, whole.options()));
         copyValues(gradients_.back(), partIn(whole, own));
+        if (spec_.letOtherWait) spec_.letOtherWait();
         whole = Tensor();
         // on the books once what it is cut from is off them: this is beside the rank's own work, and would be in the peaks of that
         rebook(gradients_.back().storage().data_ptr(), {.ledger = spec_.ledger, .memory = MemoryClass::Gradients});

@@ -17,6 +17,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -30,6 +31,7 @@ public:
         int replicas = 1;
         MemoryLedger* ledger = nullptr; // of the rank, not owned
         std::optional<std::size_t> secondUse = {}; // of the parameters: lies in the memory of another one, and is not updated
+        std::function<void()> letOtherWait = {}; // as StageModule::Spec has it
     };
     OwnParts(std::vector<at::Tensor> parameters, const Spec& spec);
 

@@ -5,6 +5,7 @@
 #include "engine/runtime/batch_torch.h"
 #include "engine/runtime/clip_norm.h"
 #include "engine/runtime/run_messages.h"
+#include "engine/runtime/unit_streams.h"
 #include "engine/schedule/milestones.h"
 #include "engine/schedule/offload.h"
 
@@ -33,6 +34,7 @@ Pipeline::Pipeline(const Spec& spec, const Preparation& preparation)
     for (int r = 0; r < schedule_.ranks; ++r) {
         const c10::Device device = spec.devices.empty() ? c10::Device(c10::DeviceType::CPU) : spec.devices[static_cast<std::size_t>(r)];
         devices_.push_back(device.is_cpu() ? RankDevice() : RankDevice(device, spec.clock));
+        if (!device.is_cpu() && run_.mode != engine::RunMode::Emulated && runsPairsSideBySide(schedule_, Rank{r})) devices_.back().addStream();
         sumDevices_.push_back(spec.plan.machine.replicas > 1 ? devices_.back().beside() : RankDevice());
         copyDevices_.push_back(engine::hasOffload(schedule_) ? devices_.back().beside() : RankDevice());
     }
@@ -45,7 +47,8 @@ Pipeline::Pipeline(const Spec& spec, const Preparation& preparation)
             const RankDevice::Scope here = device.enter();
             const DeviceWatch::Wait wait(device.isCpu() ? nullptr : watch_, among(schedule_.rankOf(flow, Stage{s})), "building its stages");
             const StageModule::Spec part{spec.plan, firstLayer_[s], spec.partition[s], dutiesOf(schedule_, place), lengths_, spec.replica,
-                                         replica_ * schedule_.microbatches + firstMicrobatch(flow), device.device()};
+                                         replica_ * schedule_.microbatches + firstMicrobatch(flow), device.device(),
+                                         device.hasTwo() ? std::function<void()>([&device] { device.letOtherWait(); }) : nullptr};
             stages_.push_back(!holds(place) ? nullptr : build(part, place, preparation));
         }
     }

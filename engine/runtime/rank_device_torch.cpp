@@ -73,16 +73,33 @@ void RankDevice::useHere() const
     if (!isCpu()) c10::impl::VirtualGuardImpl(device().type()).setDevice(device());
 }
 
+void RankDevice::addStream() { beside_ = newStream(device()); }
+
+void RankDevice::turnTo(std::size_t which)
+{
+    if (which == turned_) return;
+    stream_.swap(beside_);
+    turned_ = which;
+}
+
+void RankDevice::letOtherWait() const
+{
+    if (beside_) mark()->before(*beside_);
+}
+
 void RankDevice::warmUp() const
 {
     if (isCpu()) return;
-    const Scope here = enter();
     const AllocationScope nobody({});
     const at::NoGradGuard noGrad;
     constexpr std::int64_t kSide = 64;
-    const at::Tensor a = at::ones({kSide, kSide}, at::TensorOptions(device()));
-    const at::Tensor product = at::linear(at::mm(a, a), a, a.select(0, 0));
-    drain();
+    for (const std::optional<c10::Stream>& stream : {stream_, beside_}) {
+        if (!stream) continue;
+        const Scope here(stream);
+        const at::Tensor a = at::ones({kSide, kSide}, at::TensorOptions(device()));
+        const at::Tensor product = at::linear(at::mm(a, a), a, a.select(0, 0));
+        stream->synchronize();
+    }
 }
 
 // The event lies between two looks at the clock; the tightest of several counts, half way.
@@ -111,7 +128,8 @@ DeviceMark RankDevice::markOn(const c10::Stream& stream) const { return std::mak
 
 void RankDevice::drain() const
 {
-    if (stream_) stream_->synchronize();
+    for (const std::optional<c10::Stream>& stream : {stream_, beside_})
+        if (stream) stream->synchronize();
 }
 
 c10::Stream RankDevice::anotherStream() const { return newStream(device()); }
@@ -158,6 +176,12 @@ void RankDevice::await(const DeviceMark& mark) const
     if (!mark) return;
     if (isCpu()) mark->wait();
     else mark->before(*stream_);
+}
+
+void RankDevice::awaitWithBoth(const DeviceMark& mark) const
+{
+    await(mark);
+    if (mark && beside_) mark->before(*beside_);
 }
 
 void RankDevice::copy(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from, const DeviceMark& ready)

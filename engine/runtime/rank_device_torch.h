@@ -12,6 +12,8 @@
 //   ...
 //   end->wait(); end->time();                 // any thread
 //
+// A rank that executes two actions side by side has two streams for computing; what follows means the one that it was turned to last.
+//
 // Memory: LibTorch's allocators give what is let go of to the stream that it was taken on, at once. So what comes from another stream must
 // be held until what uses it is over, not only asked for (rank_worker_torch.cpp).
 #pragma once
@@ -73,6 +75,14 @@ public:
     [[nodiscard]] RankDevice beside() const;
     void countFrom(const RankDevice& other) { base_ = other.base_; }
 
+    // A second stream for computing, of a GPU.
+    void addStream();
+    [[nodiscard]] bool hasTwo() const { return beside_.has_value(); }
+    void turnTo(std::size_t which); // 0, as at the beginning, or 1
+    // What is asked for on the other one from now on comes after what this one has been asked for. Before memory is given back here that
+    // the other has taken: that gives it away at once. Nothing where there is one.
+    void letOtherWait() const;
+
     [[nodiscard]] bool isCpu() const { return !stream_; }
     [[nodiscard]] c10::Device device() const { return stream_ ? stream_->device() : c10::Device(c10::DeviceType::CPU); }
 
@@ -94,11 +104,11 @@ public:
     [[nodiscard]] c10::Stream anotherStream() const; // of a GPU, for a thread beside the rank's: Scope(stream)
 
     // NVIDIA's libraries take memory at the first product of a thread and stream: that is nobody's, and not the first action's time.
-    void warmUp() const;                   // on the rank's thread
+    void warmUp() const;                   // on the rank's thread, of both streams
     void beginStep();                      // the same
     [[nodiscard]] DeviceMark mark() const; // of what this thread has asked for so far, in enter()
     [[nodiscard]] DeviceMark markOn(const c10::Stream& stream) const; // of another one of the device, after beginStep()
-    void drain() const;                    // waits until the stream is through
+    void drain() const;                    // waits until it is through, with both
 
     struct Fetched {
         at::Tensor tensor;
@@ -110,6 +120,7 @@ public:
     [[nodiscard]] Fetched fetch(Boundary from);
     // What is asked for from now on comes after it. The CPU waits for it. In enter().
     void await(const DeviceMark& mark) const;
+    void awaitWithBoth(const DeviceMark& mark) const; // wherever it is used
     // Into tensors that lie here, from tensors of one device that are made at `ready` and held until a later mark. In enter().
     void copy(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from, const DeviceMark& ready);
     // A copy of a block that lies here, or there: `to` is this GPU, another one, or the host, in memory then that a GPU copies to and from
@@ -121,6 +132,8 @@ private:
 
     const Clock* clock_ = nullptr;
     std::optional<c10::Stream> stream_;
+    std::optional<c10::Stream> beside_; // the other one, where there are two
+    std::size_t turned_ = 0;
     std::optional<c10::Stream> copies_;           // for what comes from elsewhere
     std::unordered_map<c10::Device, c10::Stream> elsewhere_; // there
     std::shared_ptr<const StreamMoment::Base> base_;

@@ -13,6 +13,7 @@
 #include "engine/runtime/rank_work.h"
 #include "engine/runtime/replica_rank_torch.h"
 #include "engine/runtime/run_messages.h"
+#include "engine/runtime/unit_streams.h"
 #include "engine/schedule/milestones.h"
 #include "engine/schedule/offload.h"
 #include "engine/schedule/shard.h"
@@ -59,6 +60,7 @@ public:
         if (pairs) helper_.emplace(settle);
         if (device_.isCpu() && run.plan.run.tracing >= TraceLevel::Kernels)
             for (std::optional<OperatorRecording>& each : operators_) each.emplace(run.clock);
+        if (device_.hasTwo()) streams_.emplace(list_);
         if (links.sums != nullptr) replica_.emplace(run, ReplicaLinks{*links.sums, links.onDevices}, rank);
         if (copies) copies_.emplace(run, rank, settle);
         exchange_.emplace(RankExchange::Parts{.run = run, .links = links_, .own = rank, .device = device_, .queue = queue_, .failures = failures_, .memory = memory_,
@@ -99,6 +101,7 @@ private:
     void settleDevice(Step step)
     {
         queue_.drain(step);
+        device_.turnTo(0);
         end_ = std::max(end_, queue_.lastEnd());
     }
 
@@ -139,6 +142,7 @@ private:
         if (replica_) replica_->begin(step);
         std::size_t asked = 0; // actions
         const auto execute = [&](const Action& action) {
+            if (streams_ && action.microbatch() == kNoMicroBatch && !turnToFirst(action.work, step)) return false;
             if (replica_ && !letGoOfSummed(action.work, step)) return false;
             if (sharesNorm(action)) return ended(exchange_->clipGradients(action.work, step));
             if (action.kind() == ActionKind::AllReduce) return ended(exchange_->sumGradients(action, step));
@@ -174,13 +178,15 @@ private:
         const TimeNs begin = run_.clock.now();
         ledger_.watchPeak();
         const BytesByClass before = ledger_.held();
-        const bool beside = tasks.size() == 2 && device_.isCpu(); // of a GPU the two share a stream
+        const bool beside = tasks.size() == 2 && device_.isCpu(); // a GPU has two streams for them
         if (beside) tasks.front().beside = 1;
         if (beside) helper_->start([&] { perform(tasks.front(), step); }); // the forward of a pair
         else if (tasks.size() == 2) perform(tasks.front(), step);
         perform(tasks.back(), step);
         if (beside) helper_->wait();
         const BytesByClass after = ledger_.held();
+        for (const Task& task : tasks)
+            if (streams_) ended_[streams_->of(task.work)] = task.onDevice.end;
         for (Task& task : tasks) {
             if (!task.error && !device_.isCpu()) task.error = overdraft();
             if (!task.error) continue;
@@ -240,6 +246,7 @@ private:
     bool beginCopy(const Work& work, Step step)
     {
         if (!run_.control.enter(rank_)) return false;
+        if (streams_) device_.turnTo(streams_->of(work)); // it was made there
         copies_->ask(work, step, device_.mark());
         return true;
     }
@@ -261,6 +268,7 @@ private:
             onDevice.begin = device_.mark();
             run_.pipeline.execute(work, step, {});
             onDevice.end = device_.mark();
+            if (streams_) ended_[0] = onDevice.end;
             if (!device_.isCpu()) expectRoom(ledger_);
             return true;
         };
@@ -336,9 +344,20 @@ private:
             if (copy.work.kind != ActionKind::Reload) continue;
             reloaded_[{copy.step, copy.work}] = copy.span.end;
             const RankDevice::Scope here = device_.enter();
-            device_.await(copy.end);
+            device_.awaitWithBoth(copy.end);
         }
         return true;
+    }
+
+    // For what is of no unit: after all that came before it.
+    bool turnToFirst(const Work& work, Step step)
+    {
+        return failures_.attempt(work, step, [&] {
+            device_.turnTo(0);
+            const RankDevice::Scope here = device_.enter();
+            device_.await(ended_[1]);
+            return true;
+        });
     }
 
     // What the replica's second thread saw comes with it.
@@ -421,9 +440,13 @@ private:
     }
 
     // Asks for it; what comes of it is there later.
+    // After what came before it; of a pair after what came before the pair, which is what has ended until both are asked for.
     void performOnDevice(Task& task, Step step)
     {
+        const std::size_t which = streams_ ? streams_->of(task.work) : 0;
+        device_.turnTo(which);
         const RankDevice::Scope here = device_.enter();
+        if (streams_) device_.await(ended_[1 - which]);
         {
             const DeviceWatch::Wait wait(run_.watch, rank_, step, task.work);
             const WorkScope mark(run_.marks, step, task.work, run_.replica);
@@ -501,6 +524,8 @@ private:
     TimeNs end_ = 0; // of the last action
     std::optional<ReplicaRank> replica_;
     std::optional<RankExchange> exchange_;
+    std::optional<UnitStreams> streams_; // where the rank has two
+    std::array<DeviceMark, 2> ended_;    // on each: the last action
     std::map<std::pair<Step, Work>, TimeNs> reloaded_; // whose action has not come yet
     std::array<std::optional<OperatorRecording>, 2> operators_; // of this thread, and of the helper's; none where they are not recorded
     std::optional<PairHelper> helper_;

@@ -67,7 +67,11 @@ std::vector<Tensor> StageModule::wholeGradients(const std::vector<std::size_t>& 
     for (const std::size_t i : parameters) {
         Tensor& gradient = parameters_[i].mutable_grad();
         if (!gradient.defined()) gradient = at::zeros_like(parameters_[i], gradientType(parameters_[i]));
-        if (!gradient.is_contiguous()) gradient = gradient.contiguous();
+        if (!gradient.is_contiguous()) {
+            Tensor dense = gradient.contiguous();
+            beforeGivingBack();
+            gradient = std::move(dense);
+        }
         whole.push_back(gradient);
     }
     return whole;
@@ -97,6 +101,7 @@ std::vector<Tensor> StageModule::gradients() const
 
 void StageModule::setGradients(std::vector<Tensor> gradients)
 {
+    beforeGivingBack();
     if (parts_ && parts_->keepsOwnGradients()) {
         parts_->setGradients(std::move(gradients));
         return;
@@ -168,6 +173,7 @@ void StageModule::optimize(double rate)
 
 void StageModule::dropGradients()
 {
+    beforeGivingBack();
     kept_.clear();
     for (std::size_t i = 0; keepGradients_ && i < parameters_.size(); ++i) {
         const std::size_t from = i == secondUse_ ? *tied_ : i;

@@ -10,6 +10,7 @@
 #include <ATen/ops/stack.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <array>
@@ -27,7 +28,7 @@ StageModule::StageModule(const Spec& spec, MemoryLedger* ledger, const Preparati
       microbatches_(spec.plan.pipeline.microbatches * spec.plan.machine.replicas), lengths_(spec.lengths),
       firstData_{.seed = spec.plan.run.seed, .microbatch = spec.firstMicrobatch, .training = !spec.duties.inference}, rows_(spec.plan.model.microbatchRows),
       caches_(static_cast<std::size_t>(lengths_.empty() ? 0 : duties_.units / duties_.slices)),
-      inFlight_(static_cast<std::size_t>(duties_.units)), losses_(inFlight_.size()), device_(spec.device), unread_(device_.is_cpu() ? 0 : inFlight_.size()),
+      inFlight_(static_cast<std::size_t>(duties_.units)), losses_(inFlight_.size()), device_(spec.device), letOtherWait_(spec.letOtherWait), unread_(device_.is_cpu() ? 0 : inFlight_.size()),
       lossScale_(spec.plan.run.lossScale),
       told_(inFlight_.size()), outputs_(inFlight_.size())
 {
@@ -52,7 +53,7 @@ StageModule::StageModule(const Spec& spec, MemoryLedger* ledger, const Preparati
     dividesGradients_ = dividesGradients(spec.plan);
     if (dividesUpdate(spec.plan))
         parts_.emplace(parameters_,
-                       OwnParts::Spec{.replica = spec.replica, .replicas = spec.plan.machine.replicas, .ledger = ledger, .secondUse = secondUse_});
+                       OwnParts::Spec{.replica = spec.replica, .replicas = spec.plan.machine.replicas, .ledger = ledger, .secondUse = secondUse_, .letOtherWait = letOtherWait_});
     giveUpWeights(); // until the first UNSHARD
     if (duties_.inference) return;
     const AllocationScope scope({.ledger = ledger, .memory = MemoryClass::Optimizer});
@@ -108,6 +109,10 @@ DataPlace StageModule::dataPlace(int unit, traces::Step step) const
 
 Tensor StageModule::runLayers(int unit, InFlight& kept, traces::Step step)
 {
+    // What adds to a gradient runs on the stream on which it was first asked for, which of a weight would be that of an earlier unit, with
+    // all that is under way there. So each graph has its own.
+    if (letOtherWait_)
+        for (const Tensor& parameter : parameters_) torch::autograd::impl::set_grad_accumulator(parameter, {});
     Tensor x = kept.input;
     const DataPlace place = dataPlace(unit, step);
     const auto forward = [&](std::size_t layer, SlicePass* pass) {

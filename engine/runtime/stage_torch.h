@@ -58,6 +58,8 @@ public:
         int replica = 0;          // of those of the plan's machine
         int firstMicrobatch = 0;  // its micro-batch 0, among those of all replicas and directions
         c10::Device device = c10::DeviceType::CPU; // whose stream is the calling thread's current one, here and in all that follows
+        // Where units compute on one of two streams: lets the other wait for the current one, before memory is given back that may be its.
+        std::function<void()> letOtherWait = {};
     };
     // Weights and the optimizer's state are booked in `ledger`.
     StageModule(const Spec& spec, MemoryLedger* ledger, const Preparation& preparation);
@@ -176,6 +178,10 @@ private:
     void watchGradients(int unit, const at::Tensor& layerInput, int layer);
     void setOptimizer(const Spec& spec);
     void dropGradients();
+    void beforeGivingBack() const
+    {
+        if (letOtherWait_) letOtherWait_();
+    }
     [[nodiscard]] InFlight& at(int unit) { return inFlight_[static_cast<std::size_t>(unit)]; }
     // Of the micro-batch, where sequences come in slices.
     [[nodiscard]] std::vector<KeysAndValues>& cachesOf(int unit) { return caches_[static_cast<std::size_t>(unit / duties_.slices)]; }
@@ -213,6 +219,7 @@ private:
     std::vector<InFlight> inFlight_; // by unit
     std::vector<double> losses_;     // by unit, so that the sum does not depend on the order
     c10::Device device_;
+    std::function<void()> letOtherWait_; // none: there is one stream
     std::vector<at::Tensor> unread_; // losses by unit, of a GPU
     std::vector<std::int64_t> outputShape_; // of one unit
     double lossScale_;

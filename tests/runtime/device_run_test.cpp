@@ -8,14 +8,18 @@
 #include "tests/traces/temporary_folder.h"
 
 #include "engine/runtime/gpu_places.h"
+#include "engine/runtime/rank_work.h"
+#include "engine/schedule/milestones.h"
 #include "traces/analysis/device_time.h"
 #include "traces/analysis/figures.h"
+#include "traces/analysis/kernel_groups.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace stagecraft::runtime {
 namespace {
@@ -106,6 +110,92 @@ TEST(DeviceRun, HasTheTimelineThatTheDevicesGive)
         }
     }
     EXPECT_EQ(compared, 4 * (8 + 8 + 1));
+}
+
+Plan inPairs()
+{
+    Plan plan = small("dualpipe-v", 2, 6);
+    plan.pipeline.chunks = 2;
+    plan.run.check = CheckMode::Off;
+    return plan;
+}
+
+// The two of an overlapped pair run on two streams of their rank: both begin when what came before the pair is over and their input is
+// there, and what follows waits for both.
+TEST(DeviceRun, RunsTheTwoOfAPairSideBySide)
+{
+    Plan plan = inPairs();
+    plan.run.steps = 1;
+    const Outcome outcome = runOn({.count = 2, .ofOperation = 1000}, plan, {.clock = &FakeGpus::get().clock()});
+    ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
+    EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
+    std::map<traces::Work, traces::Interval> all;
+    for (const traces::Lane& lane : outcome.trace.lanes())
+        for (std::size_t i = 0; i < lane.size(); ++i)
+            if (lane.info().kind == traces::LaneKind::Compute) all[lane.action(i).work] = {lane.begin(i), lane.end(i)};
+    const TimeNs start = all.at(traces::forward(traces::Stage{0}, traces::MicroBatch{0}).work).begin;
+    const auto inputOf = [&](const traces::Work& work) {
+        const bool forward = work.kind == traces::ActionKind::Forward;
+        const bool backward = work.kind == traces::ActionKind::Backward || work.kind == traces::ActionKind::InputGrad;
+        TimeNs there = start;
+        for (const traces::ActionKind kind : {traces::ActionKind::Forward, traces::ActionKind::Backward, traces::ActionKind::InputGrad}) {
+            if ((kind == traces::ActionKind::Forward) != forward || !(forward || backward)) continue;
+            const auto maker = all.find(traces::makeAction(kind, traces::Stage{work.stage.value + (forward ? -1 : 1)}, work.microbatch).work);
+            if (maker != all.end()) there = maker->second.end;
+        }
+        return there;
+    };
+    const Schedule schedule = generate({.name = "dualpipe-v", .ranks = 2, .chunks = 2, .microbatches = 6}).value();
+    int pairs = 0;
+    int together = 0;
+    for (const Rank rank : {Rank{0}, Rank{1}}) {
+        TimeNs free = start;
+        for (const traces::Action& action : rankWork(schedule, rank)) {
+            std::vector<traces::Interval> spans;
+            forEachWork(action, [&](const traces::Work& work) {
+                spans.push_back(all.at(work));
+                EXPECT_EQ(spans.back().begin, std::max(free, inputOf(work))) << traces::toText(action);
+            });
+            for (const traces::Interval& span : spans) free = std::max(free, span.end);
+            if (spans.size() < 2) continue;
+            ++pairs;
+            together += std::max(spans[0].begin, spans[1].begin) < std::min(spans[0].end, spans[1].end) ? 1 : 0; // the input of one may come late
+        }
+    }
+    EXPECT_GT(pairs, 2);
+    EXPECT_GT(together, pairs / 2);
+}
+
+// As many for each forward of a stage, whether it runs in a pair or alone.
+TEST(DeviceRun, RecordsTheKernelsOfAPairBeneathTheOneThatLaunchedThem)
+{
+    FakeCupti& cupti = theFake();
+    cupti.reset();
+    const auto session = CuptiSession::create(fakeLibrary(), FakeGpus::get().clock(), {.flushEvery = 0, .lateBuffers = 0}).value();
+    Plan plan = inPairs();
+    plan.run.tracing = traces::TraceLevel::Kernels;
+    const auto launch = [&](const char* name, int stream, traces::Interval when) {
+        if (when.length() == 0) return; // a copy
+        cupti.launch({.name = name, .start = static_cast<std::uint64_t>(when.begin), .end = static_cast<std::uint64_t>(when.end),
+                      .stream = static_cast<std::uint32_t>(stream), .calledAt = static_cast<std::uint64_t>(when.begin)});
+    };
+    const Outcome outcome = runOn({.count = 2, .ofOperation = 1000, .onOperation = launch}, plan, {.clock = &FakeGpus::get().clock(), .cupti = session.get()});
+    ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
+    std::map<std::string, std::set<std::size_t>> counts; // by kind and stage
+    std::size_t beside = 0;
+    for (std::size_t l = 0; l < outcome.trace.laneCount(); ++l) {
+        const traces::Lane& lane = outcome.trace.lane(traces::LaneId{l});
+        for (std::uint32_t i = 0; lane.info().kind == traces::LaneKind::Compute && i < lane.size(); ++i) {
+            std::size_t count = 0;
+            for (const traces::KernelGroup& group : traces::kernelsOf(outcome.trace, {traces::LaneId{l}, i})) count += group.count;
+            if (lane.action(i).kind() != traces::ActionKind::Forward) continue;
+            counts[std::to_string(lane.action(i).stage().value)].insert(count);
+            beside += lane.info().depth > 0 ? 1 : 0;
+        }
+    }
+    EXPECT_EQ(counts.size(), 4U);
+    for (const auto& [stage, different] : counts) EXPECT_EQ(different.size(), 1U) << "stage " << stage;
+    EXPECT_GT(beside, 4U);
 }
 
 // A library in CUPTI's place is told of each operation, as a driver would: on the thread that launches, with the device's times.

@@ -63,6 +63,35 @@ TEST_F(KernelGroups, CountWhatBeginsInTheBlockOnTheStreamsOfItsRank)
     EXPECT_THAT(told(backwardBlock), testing::ElementsAre("gemm 1 30", "tail 1 25", "copy 1 5"));
 }
 
+// The two of a pair run at the same time: what belongs to the one on the second lane lies on lanes of its own.
+TEST_F(KernelGroups, OfAPairAreThoseOfTheirOwnLane)
+{
+    const LaneId second = trace.addLane({.rank = Rank{0}, .kind = LaneKind::Compute, .depth = 1, .name = "rank 0 (2)"});
+    const SliceRef paired = trace.append(second, {.begin = 100, .end = 200, .action = forward(Stage{0}, MicroBatch{1})});
+    const SliceRef beside = kernel(lane(0, LaneKind::Stream, "GPU 0 stream 8, beside"), "gelu", 110, 190);
+    EXPECT_THAT(told(paired), testing::ElementsAre("gelu 1 80"));
+    EXPECT_THAT(told(backwardBlock), testing::ElementsAre("gemm 1 30", "tail 1 25", "copy 1 5"));
+    EXPECT_EQ(blockOf(trace, beside), paired);
+    EXPECT_EQ(blockOf(trace, backwardGemm), backwardBlock);
+}
+
+TEST(KernelGroup, OfThePairsOfACpuAreTheOperatorsOfTheirThread)
+{
+    Trace trace;
+    const auto lane = [&](LaneKind kind, int depth, const std::string& name) { return trace.addLane({.rank = Rank{0}, .kind = kind, .depth = depth, .name = name}); };
+    const auto call = [&](LaneId on, const char* name, TimeNs begin, TimeNs end) {
+        return trace.append(on, {.begin = begin, .end = end, .action = {}, .text = trace.addText(name)});
+    };
+    const SliceRef back = trace.append(lane(LaneKind::Compute, 0, "rank 0"), {.begin = 0, .end = 100, .action = backward(Stage{0}, MicroBatch{0})});
+    const SliceRef ahead = trace.append(lane(LaneKind::Compute, 1, "rank 0 (2)"), {.begin = 0, .end = 90, .action = forward(Stage{0}, MicroBatch{1})});
+    const SliceRef first = call(lane(LaneKind::Stream, 0, operatorsLaneName("rank 0", 0)), "aten::mm", 10, 20);
+    const SliceRef second = call(lane(LaneKind::Stream, 1, operatorsLaneName("rank 0", 1)), "aten::gelu", 10, 30);
+    ASSERT_EQ(kernelsOf(trace, back).size(), 1U);
+    EXPECT_EQ(kernelsOf(trace, back).front().longest, first);
+    EXPECT_EQ(kernelsOf(trace, ahead).front().longest, second);
+    EXPECT_EQ(blockOf(trace, second), ahead);
+}
+
 TEST_F(KernelGroups, TellTheShareAndTheLongest)
 {
     const std::vector<KernelGroup> groups = kernelsOf(trace, forwardBlock);

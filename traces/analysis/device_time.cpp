@@ -84,7 +84,7 @@ DeviceTime split(const Trace& trace, Rank rank, const IntervalSet& blocks, Inter
         if (!holdsStreamWork(lane.info())) continue;
         const std::size_t before = works.kernels.size();
         addWorks(lane, within, texts, works);
-        for (std::size_t i = before; i < works.kernels.size(); ++i) byStream[lane.info().name] += works.kernels[i].length();
+        for (std::size_t i = before; i < works.kernels.size(); ++i) byStream[streamName(lane.info())] += works.kernels[i].length();
     }
     for (Gaps& each : gaps)
         if (const auto known = byStream.find(streamName(each.lane->info())); known != byStream.end()) each.kernels = known->second;

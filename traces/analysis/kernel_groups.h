@@ -3,7 +3,8 @@
 // What a device did for one block of a rank: its kernels and copies, grouped by name; on the CPU the operators that were called.
 //
 // They are those on the rank's lanes of streams, or of operators, that begin while the block lasts. A run on GPUs has the times of its blocks from the
-// device, and blocks of a rank do not overlap, so a kernel is in the block that launched it, and in no other. A trace holds no number by
+// device, and blocks of a lane do not overlap, nor do the kernels of one lane of blocks lie on the streams' lanes of another, so a kernel is
+// in the block that launched it, and in no other. A trace holds no number by
 // which a kernel and its launch belong together: where the blocks have the host's times, a kernel counts to the block that was under
 // way when it began. What the engine could tell to be of no action is left out, and so are NCCL's kernels, which run beside the blocks,
 // and lanes of the host (its waits, its calls).

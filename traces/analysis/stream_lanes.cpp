@@ -14,6 +14,7 @@ constexpr std::string_view kGaps = ", gaps";
 constexpr std::string_view kGpu = "GPU ";
 constexpr std::string_view kOperators = " operators";
 constexpr std::string_view kNccl = ", NCCL";
+constexpr std::string_view kBeside = ", beside";
 constexpr std::string_view kExchanges = " exchanges";
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
@@ -51,9 +52,16 @@ std::string operatorsLaneName(std::string_view rank, int beside)
     return name;
 }
 
+bool isBeside(const LaneInfo& lane) { return contains(lane.name, kBeside) || (holdsOperators(lane) && lane.depth > 0); }
+
+std::string besideLaneName(std::string_view stream) { return std::string(stream).append(kBeside); }
+
 std::string_view streamName(const LaneInfo& lane)
 {
-    return std::string_view(lane.name).substr(0, holdsGaps(lane) ? lane.name.find(kGaps) : holdsNccl(lane) ? lane.name.find(kNccl) : std::string::npos);
+    if (lane.kind == LaneKind::Stream)
+        for (const std::string_view suffix : {kGaps, kNccl, kBeside})
+            if (const std::size_t at = lane.name.find(suffix); at != std::string::npos) return std::string_view(lane.name).substr(0, at);
+    return lane.name;
 }
 
 std::optional<int> gpuOf(const LaneInfo& lane)

@@ -4,6 +4,7 @@
 //
 //   GPU 0 stream 7                   kernels, copies and memsets of actions
 //   GPU 0 stream 7 (2)               the same: what came too late for the lane before
+//   GPU 0 stream 7, beside           those of the forward of an overlapped pair, whose block lies on the rank's second lane
 //   GPU 0 stream 7, of no action     what nobody marked
 //   GPU 0 stream 9, NCCL             kernels of NCCL, which it launches by itself (exchanges.h)
 //   rank 0 exchanges                 what the engine gave NCCL to exchange, in its order
@@ -45,7 +46,10 @@ constexpr std::string_view streamGapText(StreamGapCause cause)
 
 // A lane of kernels and copies: one of a stream, by its name, as the engine and PyTorch's profiler give it ("stream 7").
 [[nodiscard]] bool holdsKernels(const LaneInfo& lane);
-// The same, or of what no action is known of, or of NCCL.
+// Of those, or of operators: what is of blocks on the rank's second lane.
+[[nodiscard]] bool isBeside(const LaneInfo& lane);
+[[nodiscard]] std::string besideLaneName(std::string_view stream); // "GPU 0 stream 7" -> "GPU 0 stream 7, beside"
+// A lane of kernels, or of what no action is known of, or of NCCL.
 [[nodiscard]] bool holdsStreamWork(const LaneInfo& lane);
 [[nodiscard]] bool holdsNccl(const LaneInfo& lane);
 [[nodiscard]] std::string ncclLaneName(std::string_view stream); // "GPU 0 stream 9" -> "GPU 0 stream 9, NCCL"
@@ -58,7 +62,7 @@ constexpr std::string_view streamGapText(StreamGapCause cause)
 [[nodiscard]] bool holdsExchanges(const LaneInfo& lane);
 [[nodiscard]] std::string exchangesLaneName(std::string_view rank); // "rank 0" -> "rank 0 exchanges"
 
-// Of a lane of gaps, or of NCCL, the name of its stream's; of another lane its own.
+// Of a lane of gaps, of NCCL or beside, the name of its stream's; of another lane its own.
 [[nodiscard]] std::string_view streamName(const LaneInfo& lane);
 [[nodiscard]] std::optional<int> gpuOf(const LaneInfo& lane); // "GPU 0 stream 7" -> 0
 

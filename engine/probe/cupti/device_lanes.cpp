@@ -83,7 +83,7 @@ void DeviceLanes::addTo(const Attribution& whose, const OverheadActivity& overhe
 template <class Activity>
 void DeviceLanes::addToStream(const Attribution& whose, const Activity& activity, std::string_view text)
 {
-    const Row row = whose.work ? Row::Stream : traces::isNcclName(text) ? Row::Nccl : Row::Unattributed;
+    const Row row = whose.work ? (whose.beside ? Row::Beside : Row::Stream) : traces::isNcclName(text) ? Row::Nccl : Row::Unattributed;
     if (row == Row::Unattributed) ++unattributed_;
     put({.rank = whose.rank, .row = row, .place = activity.place}, whose, activity.span, text);
 }
@@ -116,6 +116,7 @@ std::string DeviceLanes::rowName(const RowKey& key)
     switch (key.row) {
     case Row::Stream: return fmt::format("GPU {} stream {}", key.place.device, key.place.stream);
     case Row::Unattributed: return fmt::format("GPU {} stream {}, of no action", key.place.device, key.place.stream);
+    case Row::Beside: return traces::besideLaneName(fmt::format("GPU {} stream {}", key.place.device, key.place.stream));
     case Row::Nccl: return traces::ncclLaneName(fmt::format("GPU {} stream {}", key.place.device, key.place.stream));
     case Row::Gaps: return traces::gapsLaneName(fmt::format("GPU {} stream {}", key.place.device, key.place.stream));
     case Row::Waits: return "host waits";

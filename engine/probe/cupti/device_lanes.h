@@ -69,11 +69,11 @@ public:
     [[nodiscard]] std::int64_t late() const { return late_; }                 // slices on further lanes
 
 private:
-    enum class Row : std::uint8_t { Stream, Unattributed, Nccl, Gaps, Waits, Calls, Overhead };
+    enum class Row : std::uint8_t { Stream, Beside, Unattributed, Nccl, Gaps, Waits, Calls, Overhead };
     struct RowKey {
         traces::Rank rank{};
         Row row = Row::Stream;
-        DevicePlace place;        // of Stream, Unattributed, Nccl and Gaps
+        DevicePlace place;        // of Stream to Gaps
         std::uint32_t thread = 0; // of Calls
         auto operator<=>(const RowKey&) const = default;
     };

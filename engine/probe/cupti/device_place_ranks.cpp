@@ -19,11 +19,12 @@ std::optional<Rank> DevicePlaceRanks::rankOf(const MarkedWork& marked) const
 
 Attribution DevicePlaceRanks::of(const JoinedActivity& joined)
 {
-    Attribution out{.rank = placement_.otherwise, .work = std::nullopt, .known = false};
+    Attribution out{.rank = placement_.otherwise, .work = std::nullopt};
     if (std::optional<MarkedWork> marked = unpackWork(joined.work); marked && marked->run == placement_.run) {
         marked->step = stepNear(marked->step, newest_);
         newest_ = std::max(newest_, marked->step);
         out.work = marked;
+        out.beside = placement_.beside.contains(marked->work);
     }
     const std::optional<Rank> marked = out.work ? rankOf(*out.work) : std::nullopt;
     const auto place = [&](auto& known, const auto& key) {

@@ -11,6 +11,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace stagecraft::runtime {
@@ -22,11 +23,13 @@ struct RankPlacement {
     int ranksPerReplica = 0;                      // the ranks of replica j come behind those of replica j - 1
     std::map<std::uint32_t, traces::Rank> deviceToRank = {}; // of what nobody marked on a stream that nobody marked
     traces::Rank otherwise{0};
+    std::set<traces::Work> beside = {}; // whose blocks lie on the second lane of their rank: forwards of overlapped pairs
 };
 
 struct Attribution {
     traces::Rank rank{};
     std::optional<MarkedWork> work; // with the whole number of its step
+    bool beside = false;            // the work is one of those
     bool known = false;             // the rank is one that was marked, here or before on this stream
 };
 

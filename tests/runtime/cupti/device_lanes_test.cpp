@@ -95,6 +95,21 @@ TEST(DeviceLanes, AreTheStreamsOfARank)
     for (const traces::Lane& lane : test.trace.lanes()) EXPECT_TRUE(traces::holdsKernels(lane.info())) << "analyses find them";
 }
 
+// The block of a pair's forward lies on the rank's second lane, and may run while the backward's does.
+TEST(DeviceLanes, HoldTheForwardsOfPairsApart)
+{
+    const WorkId paired = *packWork({.run = kRun, .step = Step{0}, .work = traces::forward(Stage{0}, MicroBatch{1}).work});
+    Lanes test({}, {.run = kRun, .stageToRank = {Rank{0}, Rank{1}}, .upStageToRank = {}, .beside = {traces::forward(Stage{0}, MicroBatch{1}).work}});
+    test.lanes.add(kernel(markOf(0), {0, 50}, stream(8)));
+    test.lanes.add(kernel(paired, {100, 200}, stream(8)));
+    test.lanes.add(kernel(markOf(0), {120, 220}));
+    test.flush();
+    EXPECT_THAT(test.rows(), ElementsAre("0.0 GPU 0 stream 7: gemm[120,220)@0", "0.1 GPU 0 stream 8: gemm[0,50)@0", "0.2 GPU 0 stream 8, beside: gemm[100,200)@0"));
+    EXPECT_TRUE(traces::holdsKernels(test.trace.lanes()[2].info()));
+    EXPECT_TRUE(traces::isBeside(test.trace.lanes()[2].info()));
+    EXPECT_EQ(traces::streamName(test.trace.lanes()[2].info()), "GPU 0 stream 8");
+}
+
 // NCCL launches from threads of its own; which hand-off a kernel is of is for the analysis to tell.
 TEST(DeviceLanes, HoldTheKernelsOfNcclApartFromWhatIsOfNoAction)
 {
