@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/timeline/item_details.h"
 
+#include "traces/analysis/exchanges.h"
 #include "traces/analysis/stream_lanes.h"
 #include "ui/bridge/text.h"
 #include "ui/timeline/lane_picture.h"
@@ -39,6 +40,30 @@ void addTimes(ItemDetails& details, const traces::Interval& span, traces::TimeNs
     details.lines.emplace_back(tr("Ends"), tr("%1 into the step").arg(toQt(formatDuration(span.end - origin))));
 }
 
+// Of a kernel of NCCL: its hand-off, and how long it waited for the other rank.
+void addExchange(ItemDetails& details, const Trace& trace, const traces::Slice& slice, const std::optional<traces::ExchangeKernel>& exchange)
+{
+    if (!exchange) {
+        details.lines.emplace_back(tr("Hand-off"), tr("not known: the kernels and the exchanges of its step do not agree"));
+        return;
+    }
+    details.lines.emplace_back(tr("Hand-off"), toQt(trace.sliceName(exchange->exchange)));
+    if (!exchange->peer) {
+        details.lines.emplace_back(tr("Waiting"), tr("not known: the other rank's side is missing"));
+        return;
+    }
+    if (!exchange->met) {
+        details.lines.emplace_back(tr("Waiting"), tr("not known: the kernel of rank %1 is not, or the clocks do not agree").arg(exchange->peer->value));
+        return;
+    }
+    QString text = tr("%1 for rank %2, moving %3")
+                       .arg(toQt(formatDuration(*exchange->met - slice.begin)))
+                       .arg(exchange->peer->value)
+                       .arg(toQt(formatDuration(slice.end - *exchange->met)));
+    if (exchange->clockError > 0) text += tr(" (± %1: the clocks)").arg(toQt(formatDuration(exchange->clockError)));
+    details.lines.emplace_back(tr("Waiting"), text);
+}
+
 ItemDetails sliceDetails(const TimelineScene& scene, const TimelineItem& item)
 {
     const Trace& trace = scene.trace(item.source);
@@ -59,9 +84,13 @@ ItemDetails sliceDetails(const TimelineScene& scene, const TimelineItem& item)
         if (slice.action.microbatch() != traces::kNoMicroBatch)
             details.lines.emplace_back(tr("Micro-batch"), microbatchText(trace.info, slice.action.microbatch()));
     }
-    details.lines.emplace_back(tr("Step"), QString::number(slice.step.value));
-    addTimes(details, {slice.begin, slice.end}, stepBegin(scene, item.source, slice.step));
-    if (const auto& known = scene.insight(item.source, slice.step).slack)
+    const bool exchanges = holdsNccl(lane) && traces::isExchangeName(trace.text(slice.text));
+    const std::optional<traces::ExchangeKernel> exchange = exchanges ? traces::exchangeOf(trace, item.slice) : std::nullopt;
+    const traces::Step step = exchange ? trace.slice(exchange->exchange).step : slice.step; // NCCL's kernels tell of none
+    if (!exchanges || exchange) details.lines.emplace_back(tr("Step"), QString::number(step.value));
+    addTimes(details, {slice.begin, slice.end}, stepBegin(scene, item.source, step));
+    if (exchanges) addExchange(details, trace, slice, exchange);
+    if (const auto& known = scene.insight(item.source, step).slack)
         if (const std::optional<traces::TimeNs> slack = known->of(item.slice))
             details.lines.emplace_back(tr("Slack"), *slack > 0 ? tr("%1 later, and the step is no longer").arg(toQt(formatDuration(*slack)))
                                                                : tr("none: a delay makes the step longer"));

@@ -31,9 +31,11 @@ std::map<Rank, std::vector<LaneId>> lanesByRank(const traces::Trace& trace)
 std::optional<LaneId> gapsOf(const traces::Trace& trace, const std::vector<LaneId>& lanes, LaneId stream)
 {
     const traces::LaneInfo& own = trace.lane(stream).info();
-    if (!holdsKernels(own)) return std::nullopt;
+    if (!holdsKernels(own) && !holdsNccl(own)) return std::nullopt;
     const auto gaps = std::find_if(lanes.begin(), lanes.end(), [&](LaneId each) {
-        return holdsGaps(trace.lane(each).info()) && streamName(trace.lane(each).info()) == own.name;
+        if (!holdsGaps(trace.lane(each).info())) return false;
+        const std::string_view stream = streamName(trace.lane(each).info());
+        return own.name == stream || own.name == traces::ncclLaneName(stream);
     });
     return gaps != lanes.end() ? std::optional(*gaps) : std::nullopt;
 }

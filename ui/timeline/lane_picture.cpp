@@ -32,7 +32,11 @@ QString causeText(GapCause cause, traces::Stage stage)
     return text;
 }
 
-QString causeText(const Bubble& bubble) { return bubble.gap ? causeText(*bubble.gap) : QString::fromStdString(*bubble.cause); }
+QString causeText(const Bubble& bubble)
+{
+    if (bubble.gap) return causeText(*bubble.gap);
+    return bubble.cause ? QString::fromStdString(*bubble.cause) : QStringLiteral("waiting for rank %1").arg(bubble.waitsFor->value);
+}
 
 QString shortCauseText(GapCause cause, traces::Stage stage)
 {

@@ -9,6 +9,7 @@
 
 #include <QString>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,8 @@ struct Bubble {
     double left = 0; // in the sweep's columns, cut to the view
     double right = 0;
     const traces::Gap* gap = nullptr;   // in which a rank idles,
-    const std::string* cause = nullptr; // or why a device's stream does
+    const std::string* cause = nullptr; // or why a device's stream does,
+    std::optional<traces::Rank> waitsFor = {}; // or in which a kernel of NCCL waits for another rank's
     traces::TimeNs length = 0;
 };
 

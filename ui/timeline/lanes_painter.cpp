@@ -4,6 +4,8 @@
 #include "ui/timeline/lane_canvas.h"
 #include "ui/timeline/lane_shapes.h"
 
+#include "traces/analysis/stream_lanes.h"
+
 #include <QPainter>
 #include <QThread>
 
@@ -51,12 +53,28 @@ void addStreamGaps(std::vector<Bubble>& bubbles, const traces::Trace& trace, con
                                .length = lane.end(each.slice) - lane.begin(each.slice)});
 }
 
+// What NCCL's kernels wait in lies over them, from their begin on.
+void addWaits(std::vector<Bubble>& bubbles, const std::vector<traces::ExchangeKernel>& exchanges, const Row& row, const traces::Lane& lane, const LaneSweep& sweep,
+              const TimeMapping& map, double leastPixels)
+{
+    for (const SweepBlock& each : sweep.blocks()) {
+        const traces::SliceRef kernel{row.lane, each.slice};
+        const auto known = std::lower_bound(exchanges.begin(), exchanges.end(), kernel, [](const traces::ExchangeKernel& one, traces::SliceRef ref) { return one.kernel < ref; });
+        if (known == exchanges.end() || known->kernel != kernel || !known->met || !known->peer) continue;
+        const traces::TimeNs length = *known->met - lane.begin(each.slice);
+        const double right = each.left + map.pixels(length);
+        if (right - each.left < leastPixels || each.left > map.right()) continue;
+        bubbles.push_back({.left = std::max(each.left, map.left()), .right = std::min(right, map.right()), .waitsFor = known->peer, .length = length});
+    }
+}
+
 constexpr int kLeastBandRows = 4; // fewer are painted faster than a thread wakes up
 
 // Steps of one source's segment whose bubbles are painted.
 struct Shown {
     const Segment* segment = nullptr;
     std::vector<const GapTable*> gaps;
+    std::vector<const std::vector<traces::ExchangeKernel>*> exchanges; // of those steps, where kernels of NCCL are shown
 };
 
 struct Edges {
@@ -113,6 +131,10 @@ struct LanesPainter::Band {
                 sweepLane(gapSweep, frame, row->source, *row->gaps);
                 addStreamGaps(bubbles, trace, trace.lane(*row->gaps), gapSweep, frame.map, kBubblePixels * frame.ratio);
             }
+            if (holdsNccl(trace.lane(row->lane).info()))
+                for (const Shown& shown : frame.shown[static_cast<std::size_t>(row->source)])
+                    for (const auto* exchanges : shown.exchanges)
+                        addWaits(bubbles, *exchanges, *row, trace.lane(row->lane), sweep, frame.map, kBubblePixels * frame.ratio);
             LanePicture picture;
             picture.trace = &trace;
             picture.lane = &trace.lane(row->lane);
@@ -157,10 +179,14 @@ void LanesPainter::paint(QPainter& painter, const TimelineScene& scene, const La
     for (int source = 0; source < scene.sourceCount(); ++source) {
         frame.styles.emplace_back(theme, scene.trace(source).info);
         std::vector<Shown>& shown = frame.shown.emplace_back();
+        const std::vector<traces::Lane>& all = scene.trace(source).lanes();
+        const bool exchanges = std::any_of(all.begin(), all.end(), [](const traces::Lane& lane) { return holdsExchanges(lane.info()); });
         for (const Segment& segment : scene.segments(source)) {
-            Shown each{&segment, {}};
-            for (const traces::Step step : stepsWithBubbles(scene, source, segment, frame.map))
+            Shown each{&segment, {}, {}};
+            for (const traces::Step step : stepsWithBubbles(scene, source, segment, frame.map)) {
                 each.gaps.push_back(&scene.gaps(source, step));
+                if (exchanges) each.exchanges.push_back(&scene.insight(source, step).exchanges);
+            }
             if (!each.gaps.empty()) shown.push_back(std::move(each));
         }
     }

@@ -30,6 +30,7 @@ StepInsight insightOf(const Trace& trace, const traces::StepIndex& index, const 
         insight.path = std::move(path).value();
     insight.peaks = traces::memoryPeaks(trace, index, place.step);
     insight.steady = traces::steadyState(trace, index, place.step);
+    insight.exchanges = traces::exchangesOf(trace, place.step);
     if (trace.sliceCount() > kMostSlackSlices) return insight;
     if (traces::Expected<traces::StepSlack> slack = traces::slackOf(trace, index, place.step); slack.ok())
         insight.slack = std::move(slack).value();

@@ -16,6 +16,7 @@
 #include "ui/timeline/trace_source.h"
 
 #include "traces/analysis/critical_path.h"
+#include "traces/analysis/exchanges.h"
 #include "traces/analysis/memory_peaks.h"
 #include "traces/analysis/slack.h"
 #include "traces/analysis/steady_state.h"
@@ -36,6 +37,7 @@ struct StepInsight {
     std::vector<traces::MemoryPeak> peaks; // by rank
     std::optional<traces::SteadyState> steady;
     std::optional<traces::StepSlack> slack; // not of very long steps
+    std::vector<traces::ExchangeKernel> exchanges; // by kernel
 };
 
 class StepAnalyses : public QObject {

@@ -35,12 +35,20 @@ std::vector<QStringList> linesOf(const traces::DeviceTime& time)
     };
     add(KernelTable::tr("Kernels"), time.kernels);
     add(KernelTable::tr("Copies that no kernel hides"), time.copies);
+    add(KernelTable::tr("Kernels of NCCL alone"), time.exchanges);
     for (const traces::StreamGapCause cause : traces::kStreamGapCauses) {
         const std::string_view text = traces::streamGapText(cause);
         add(KernelTable::tr("Gaps: %1").arg(QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()))), time.gap(cause));
     }
     add(KernelTable::tr("Gaps: cause not recorded"), time.notKnown);
     if (time.copying > 0) lines.push_back({KernelTable::tr("Hidden of %1 of copies").arg(toQt(formatDuration(time.copying))), toQt(formatDuration(time.hidden)), shareText(time.hidden, time.copying)});
+    const traces::NcclTime& nccl = time.nccl;
+    const auto ofNccl = [&](const QString& name, traces::TimeNs part) {
+        if (part > 0) lines.push_back({name.arg(toQt(formatDuration(nccl.all()))), toQt(formatDuration(part)), shareText(part, nccl.all())});
+    };
+    ofNccl(KernelTable::tr("Waiting of %1 of NCCL"), nccl.waiting);
+    ofNccl(KernelTable::tr("Moving of %1 of NCCL"), nccl.moving);
+    ofNccl(KernelTable::tr("Not known of %1 of NCCL"), nccl.notKnown);
     return lines;
 }
 

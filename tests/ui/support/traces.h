@@ -5,6 +5,7 @@
 
 #include "traces/store/trace.h"
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -101,6 +102,29 @@ inline StreamWithGap streamWithGap(const char* cause)
     add(made.stream, "gemm", 0, kMs);
     add(made.stream, "relu", 2 * kMs, 3 * kMs);
     add(made.gaps, cause, kMs, 2 * kMs);
+    return made;
+}
+
+// twoRanks() by NCCL: a send of rank 0 (0-3 ms) that waits for rank 1's receipt (2-3 ms), each with its kernel, and one more kernel of
+// rank 0 that nothing is known of.
+struct Exchanging {
+    std::shared_ptr<traces::Trace> trace = twoRanks();
+    std::array<traces::LaneId, 2> kernels{}; // by rank
+};
+inline Exchanging exchangingRanks()
+{
+    using namespace traces;
+    Exchanging made;
+    const auto put = [&](int rank, const std::string& lane, const char* name, TimeNs from, TimeNs to) {
+        const LaneId id = made.trace->addLane({.rank = Rank{rank}, .kind = LaneKind::Stream, .depth = static_cast<std::int32_t>(made.trace->laneCount()), .name = lane});
+        made.trace->append(id, {.begin = from, .end = to, .action = {}, .step = Step{0}, .text = made.trace->intern(name)});
+        return id;
+    };
+    constexpr const char* kKernel = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)";
+    put(0, "rank 0 exchanges", "0SEND_F1", 0, 3 * kMs);
+    put(1, "rank 1 exchanges", "1RECV_F1", 2 * kMs, 3 * kMs);
+    made.kernels = {put(0, "GPU 0 stream 9, NCCL", kKernel, 0, 3 * kMs), put(1, "GPU 1 stream 9, NCCL", kKernel, 2 * kMs, 3 * kMs)};
+    made.trace->append(made.kernels[0], {.begin = 7 * kMs, .end = 8 * kMs, .action = {}, .step = Step{0}, .text = made.trace->intern(kKernel)});
     return made;
 }
 

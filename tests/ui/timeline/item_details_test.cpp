@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/timeline/item_details.h"
 
+#include "tests/ui/support/traces.h"
 #include "tests/ui/window/test_plans.h"
 #include "ui/window/simulation_controller.h"
 
@@ -68,6 +69,22 @@ TEST_F(ItemDetailsTest, TellTheCauseOfABubble)
     EXPECT_EQ(details.title, "Bubble: filling");
     EXPECT_EQ(valueOf(details, "Duration"), "1.1 ms");
     EXPECT_EQ(valueOf(details, "Until"), "1F0 on rank 1");
+}
+
+TEST_F(ItemDetailsTest, TellWhichHandOffAKernelOfNcclIsAndHowLongItWaited)
+{
+    const support::Exchanging made = support::exchangingRanks();
+    scene.setSources({TraceSource{made.trace, {}, false}});
+    TimelineItem item;
+    item.kind = TimelineItem::Kind::Slice;
+    item.slice = {made.kernels[0], 0};
+    EXPECT_EQ(valueOf(detailsOf(scene, item), "Hand-off"), "0SEND_F1");
+    EXPECT_EQ(valueOf(detailsOf(scene, item), "Waiting"), "2 ms for rank 1, moving 1 ms");
+    item.slice = {made.kernels[1], 0};
+    EXPECT_EQ(valueOf(detailsOf(scene, item), "Hand-off"), "1RECV_F1");
+    EXPECT_EQ(valueOf(detailsOf(scene, item), "Waiting"), "0 ns for rank 0, moving 1 ms");
+    item.slice = {made.kernels[0], 1};
+    EXPECT_EQ(valueOf(detailsOf(scene, item), "Hand-off"), "not known: the kernels and the exchanges of its step do not agree");
 }
 
 TEST_F(ItemDetailsTest, SayNothingOfWhatIsGone)

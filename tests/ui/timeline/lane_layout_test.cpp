@@ -56,9 +56,14 @@ TEST_F(Layout, PutsTheGapsOfAStreamOnItsRow)
     const LaneId gaps = add("GPU 0 stream 7, gaps", 0);
     const LaneId stream = add("GPU 0 stream 7", 1);
     const LaneId other = add("GPU 0 stream 17", 2);
+    const LaneId nccl = add("GPU 0 stream 9, NCCL", 3);
+    const LaneId ofNccl = add("GPU 0 stream 9, gaps", 4);
+    const LaneId beside = add("GPU 0 stream 7, beside", 5);
     scene_.setSources({{trace}});
     const LaneLayout layout(scene_, {});
-    ASSERT_EQ(layout.rows().size(), 4U + 2);
+    ASSERT_EQ(layout.rows().size(), 4U + 4);
+    EXPECT_EQ(layout.rowOf(0, nccl)->gaps, ofNccl);
+    EXPECT_EQ(layout.rowOf(0, beside)->gaps, std::nullopt);
     EXPECT_EQ(layout.rowOf(0, gaps), layout.rowOf(0, stream));
     EXPECT_EQ(layout.rowOf(0, stream)->gaps, gaps);
     EXPECT_EQ(layout.rowOf(0, other)->gaps, std::nullopt);
