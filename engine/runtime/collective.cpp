@@ -8,8 +8,6 @@
 
 namespace stagecraft::runtime {
 
-namespace {
-
 // sources[0] + sources[1] + ..., from the left, to all the targets. In pieces that stay in the nearest cache.
 void sumInto(const std::vector<float*>& sources, const std::vector<float*>& targets, std::int64_t size)
 {
@@ -25,8 +23,6 @@ void sumInto(const std::vector<float*>& sources, const std::vector<float*>& targ
         for (float* const target : targets) std::copy_n(sum.begin(), length, target + from);
     }
 }
-
-} // namespace
 
 bool Collective::give(std::size_t member, std::vector<Values> values)
 {

@@ -34,6 +34,9 @@ struct CollectiveSpan {
     Rank last{};      // who that was
 };
 
+// sources[0] + sources[1] + ..., from the left, to all the targets, which may be among them.
+void sumInto(const std::vector<float*>& sources, const std::vector<float*>& targets, std::int64_t size);
+
 class Collective {
 public:
     struct Member {

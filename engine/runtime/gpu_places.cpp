@@ -26,7 +26,7 @@ Expected<void> checkNumber(int gpu, const DeviceSource& devices)
 Expected<std::vector<int>> placeOfProcess(const Plan& plan, const DeviceSource& devices, const ProcessGroup& group)
 {
     const auto own = static_cast<std::size_t>(group.rank());
-    std::vector<int> places(static_cast<std::size_t>(plan.pipeline.ranks), kOnCpu);
+    std::vector<int> places(static_cast<std::size_t>(group.size()), kOnCpu);
     if (!plan.run.gpus.empty() && plan.run.gpus[own] == kOnCpu) return places;
     const int count = static_cast<int>(devices.gpus().size());
     if (count == 0) return noGpu(devices);

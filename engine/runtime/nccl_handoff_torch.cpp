@@ -66,7 +66,7 @@ void ExchangeBook::settleAll()
 }
 
 NcclHandoff::NcclHandoff(ProcessRun& all, const engine::Schedule& schedule, const NcclWay& way, const HandoffPlace& place, ExchangeBook book)
-    : all_(all), schedule_(schedule), communicator_(way.communicator), order_(way.order), groups_(way.order.groups[static_cast<std::size_t>(all.rank())]),
+    : all_(all), schedule_(schedule), communicator_(way.communicator), order_(way.order), groups_(way.order.groups[static_cast<std::size_t>(all.rank() % schedule.ranks)]),
       place_(place), stream_(place.device.anotherStream()), book_(std::move(book)),
       boxes_(schedule.stages(), mostUnits(schedule), {}, static_cast<int>(schedule.flows().size()))
 {
@@ -116,8 +116,8 @@ void NcclHandoff::tellForm(const BoxAddress& address, const at::Tensor& tensor)
     const auto [known, first] = told_.emplace(address, form);
     if (!first && known->second != form) throw std::runtime_error("a tensor for the next rank has another form than in the step before, and its receiver counts on that one");
     if (!first) return;
-    const traces::Rank to = schedule_.rankOf(address.flow, address.receiver);
-    all_.group().office().send(to.value, MailKind::Form, std::string(reinterpret_cast<const char*>(&address), sizeof address) + form);
+    const int to = all_.rank() / schedule_.ranks * schedule_.ranks + schedule_.rankOf(address.flow, address.receiver).value;
+    all_.group().office().send(to, MailKind::Form, std::string(reinterpret_cast<const char*>(&address), sizeof address) + form);
 }
 
 void NcclHandoff::arrived(int, MailKind, const std::string& text, const std::shared_ptr<void>&)

@@ -71,6 +71,7 @@ public:
 
     // Connects it with the ranks that it will meet. Throws what went wrong.
     void meetPeers();
+    [[nodiscard]] bool through() const { return next_ == groups_.size(); } // all of the step are issued
 
     TimeNs put(const BoxAddress& address, Boundary payload, const Clock& clock) override;
     std::optional<Arrival<Boundary>> take(const BoxAddress& address) override;

@@ -115,7 +115,7 @@ double Pipeline::stepLoss()
     double sum = 0;
     for (const Flow flow : schedule_.flows()) {
         const Place last{flow, Stage{stageCount() - 1}};
-        for (const double loss : holds(last) ? stage(last).losses() : others_->losses(last)) sum += loss;
+        for (const double loss : holds(last) ? stage(last).losses() : others_->losses(last, ownerOf(last))) sum += loss;
     }
     return sum;
 }
@@ -125,7 +125,7 @@ std::vector<std::int64_t> Pipeline::outputShape()
     std::vector<std::int64_t> whole;
     for (const Flow flow : schedule_.flows()) {
         const Place last{flow, Stage{stageCount() - 1}};
-        const std::vector<std::int64_t> shape = holds(last) ? stage(last).outputShape() : others_->outputShape(last);
+        const std::vector<std::int64_t> shape = holds(last) ? stage(last).outputShape() : others_->outputShape(last, ownerOf(last));
         if (whole.empty()) whole = shape;
         else if (!shape.empty()) whole.front() += shape.front();
     }
@@ -157,19 +157,19 @@ void Pipeline::keepForCheck()
 
 std::vector<at::Tensor> Pipeline::weights(const Place& place)
 {
-    return holds(place) ? stage(place).parameters() : others_->tensors(place, schedule_.rankOf(place.flow, place.stage));
+    return holds(place) ? stage(place).parameters() : others_->tensors(place, ownerOf(place));
 }
 
 std::vector<at::Tensor> Pipeline::takeGradients(const Place& place)
 {
-    if (!holds(place)) return others_->tensors(place, schedule_.rankOf(place.flow, place.stage));
+    if (!holds(place)) return others_->tensors(place, ownerOf(place));
     stage(place).keepGradients(false);
     return stage(place).takeGradients();
 }
 
 std::vector<at::Tensor> Pipeline::takeOutputs(const Place& place)
 {
-    if (!holds(place)) return others_->tensors(place, schedule_.rankOf(place.flow, place.stage));
+    if (!holds(place)) return others_->tensors(place, ownerOf(place));
     stage(place).keepOutputs(false);
     return stage(place).takeOutputs();
 }

@@ -17,18 +17,19 @@
 
 namespace stagecraft::runtime {
 
-// The stages that other processes hold, as far as rank 0 asks for them between two steps.
+// The stages that other processes hold, as far as rank 0 asks for them between two steps. Owners are numbered over all replicas.
 class OtherStages {
 public:
     virtual ~OtherStages() = default;
-    virtual std::vector<double> losses(const Place& place) = 0;
-    virtual std::vector<std::int64_t> outputShape(const Place& place) = 0;
+    virtual std::vector<double> losses(const Place& place, traces::Rank owner) = 0;
+    virtual std::vector<std::int64_t> outputShape(const Place& place, traces::Rank owner) = 0;
     // What the check asks for next: weights, gradients or outputs.
     virtual std::vector<at::Tensor> tensors(const Place& place, traces::Rank owner) = 0;
 };
 
 class Pipeline {
 public:
+    static constexpr traces::Rank kNoRank{-1}; // whose all others have
     struct Spec {
         const engine::Plan& plan;
         const engine::Schedule& schedule;
@@ -37,7 +38,7 @@ public:
         const Clock& clock;
         std::optional<InjectedFault> fault;
         int replica = 0; // of those of the plan's machine
-        std::optional<traces::Rank> only = {}; // whose stages are in this process; none: all are
+        std::optional<traces::Rank> only = {}; // of the replica, whose stages are in this process, or kNoRank; none: all are
         OtherStages* others = nullptr;         // not owned
         std::vector<c10::Device> devices = {}; // of each rank; none: all compute on the CPU
         DeviceWatch* watch = nullptr;          // not owned; where some rank is on a GPU
@@ -101,6 +102,10 @@ public:
     [[nodiscard]] StageModule& stage(const Place& place)
     {
         return *stages_[traces::index(place.stage) + (place.flow == traces::Flow::Up ? stageCount() : 0)];
+    }
+    [[nodiscard]] traces::Rank ownerOf(const Place& place) const // of all replicas
+    {
+        return traces::Rank{replica_ * schedule_.ranks + schedule_.rankOf(place.flow, place.stage).value};
     }
     [[nodiscard]] bool holds(const Place& place) const { return !only_ || schedule_.rankOf(place.flow, place.stage) == *only_; }
     [[nodiscard]] const engine::Schedule& schedule() const { return schedule_; }

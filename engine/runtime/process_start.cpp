@@ -2,6 +2,7 @@
 #include "engine/runtime/process_start.h"
 
 #include "engine/runtime/nccl_choice.h"
+#include "engine/runtime/replica_sums.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -43,13 +44,24 @@ std::string digestOf(const TransferOrder& order)
 bool mayTakeNccl(const RunnablePlan& runnable)
 {
     const RunSpec& run = runnable.plan.run;
-    return run.device == DeviceKind::Cuda && run.transport != Transport::Host && runnable.plan.pipeline.ranks > 1;
+    return run.device == DeviceKind::Cuda && run.transport != Transport::Host && runnable.places.size() > 1;
+}
+
+bool updatesWithin(const Schedule& schedule)
+{
+    return std::ranges::any_of(schedule.order, [](const std::vector<Action>& list) {
+        return std::ranges::any_of(list, [](const Action& action) { return action.kind() == traces::ActionKind::Optimizer; });
+    });
 }
 
 RankOffer offerOf(RunnablePlan& runnable, int rank, const LocalSessionOptions& options)
 {
     RankOffer offer{.place = runnable.places[static_cast<std::size_t>(rank)]};
     if (!mayTakeNccl(runnable)) return offer;
+    if (runnable.hasCollectives() && updatesWithin(runnable.schedule)) {
+        offer.whyNot = fmt::format("schedule {} updates weights within the step, and there sums come behind all that is handed over", runnable.schedule.name);
+        return offer;
+    }
     const Expected<const NcclSource*> source = ncclOf(options);
     Expected<TransferOrder> order = transferOrder(runnable.schedule, &runnable.costs);
     if (!source.ok() || !order.ok()) {
@@ -70,11 +82,34 @@ std::string whyNotNccl(std::span<const RankOffer> ranks)
     if (const auto apart = checkOneRankPerGpu(places); !apart.ok()) return apart.error().message;
     for (std::size_t r = 0; r < ranks.size(); ++r) {
         const RankOffer& each = ranks[r];
-        if (each.nccl.empty()) return fmt::format("rank {} has no NCCL: {}", r, each.whyNot);
+        if (each.nccl.empty()) return fmt::format("rank {} cannot take NCCL: {}", r, each.whyNot);
         if (each.nccl != ranks.front().nccl) return fmt::format("rank 0 has NCCL {}, and rank {} {}", ranks.front().nccl, r, each.nccl);
         if (each.order != ranks.front().order) return fmt::format("ranks 0 and {} have made different orders of the exchanges: are they of one build?", r);
     }
     return {};
+}
+
+// Those by which the ranks of each replica meet, then those of the cliques that sum; rank 0 makes them for all.
+Expected<std::string> newIds(const RunnablePlan& plan, const ProcessGroup& group, std::size_t count)
+{
+    std::string ids;
+    for (std::size_t i = 0; i < count && group.rank() == 0; ++i) {
+        const Expected<NcclId> id = newNcclId(plan.nccl->source->api);
+        if (!id.ok()) return id.error();
+        ids.append(id.value().bytes.begin(), id.value().bytes.end());
+    }
+    return ids;
+}
+
+void takeIds(NcclWish& wish, std::string_view ids, int replica, int replicas)
+{
+    const auto at = [&](std::size_t number) {
+        NcclId id;
+        std::ranges::copy(ids.substr(number * id.bytes.size(), id.bytes.size()), id.bytes.begin());
+        return id;
+    };
+    wish.id = at(static_cast<std::size_t>(replica));
+    for (std::size_t i = static_cast<std::size_t>(replicas); i < ids.size() / wish.id.bytes.size(); ++i) wish.sumIds.push_back(at(i));
 }
 
 } // namespace
@@ -117,14 +152,11 @@ Expected<void> settleTogether(ProcessGroup& group, Expected<RunnablePlan>& runna
     Expected<TransportChoice> choice = chooseTransport(plan.plan.run, offers);
     if (!choice.ok()) return choice.error();
     if (choice.value().nccl) {
-        const auto newId = [&]() -> Expected<std::string> {
-            const Expected<NcclId> id = group.rank() == 0 ? newNcclId(plan.nccl->source->api) : NcclId{};
-            if (!id.ok()) return id.error();
-            return std::string(id.value().bytes.begin(), id.value().bytes.end());
-        };
-        const Expected<std::string> id = group.fromFirst("the id of NCCL's clique", newId());
+        const int replicas = plan.plan.machine.replicas;
+        const std::size_t cliques = plan.hasCollectives() ? sumCliques(plan.schedule, replicas).size() : 0;
+        const Expected<std::string> id = group.fromFirst("the ids of NCCL's cliques", newIds(plan, group, static_cast<std::size_t>(replicas) + cliques));
         if (!id.ok() && plan.plan.run.transport == Transport::Nccl) return id.error().in("run.transport");
-        if (id.ok()) std::copy(id.value().begin(), id.value().end(), plan.nccl->id.bytes.begin());
+        if (id.ok()) takeIds(*plan.nccl, id.value(), group.rank() / plan.plan.pipeline.ranks, replicas);
         else choice = TransportChoice{.nccl = false, .note = fmt::format("{}: {}", kByHost, id.error().message)};
     }
     if (!choice.value().nccl) plan.nccl.reset();

@@ -3,6 +3,7 @@
 
 #include "engine/runtime/nccl_run_torch.h"
 #include "engine/runtime/process_handoff_torch.h"
+#include "engine/runtime/process_sums_torch.h"
 #include "engine/runtime/rank_worker_torch.h"
 #include "engine/runtime/run_messages.h"
 #include "engine/runtime/tensor_mail_torch.h"
@@ -69,7 +70,7 @@ private:
         const bool last = step == run_.plan.run.steps;
         std::vector<double> loss;
         if (step > run_.firstStep) {
-            loss.push_back(run_.pipeline.stepLoss());
+            loss.push_back(run_.keeper.loss());
             run_.keeper.finish(Step{step - 1}, {stepBegin_, end});
             if (!last) run_.keeper.prepare(Step{step}, Preparation(run_.control)); // the first is prepared before the run
         }
@@ -83,7 +84,7 @@ private:
 
     bool follow(Rank rank, int step, TimeNs end)
     {
-        report(rank, step);
+        report(Rank{rank.value % run_.schedule.ranks}, step);
         run_.control.rest(rank);
         std::optional<Mail> go;
         office().waitUntil([&] { return (go = office().find(MailKind::Go, 0)).has_value() || all_.ending(); });
@@ -95,7 +96,7 @@ private:
         return true;
     }
 
-    // Of the step that is over, and for the check of the next one.
+    // Of the step that is over, and for the check of the next one. Weights are the same in all replicas: those of the first count.
     void report(Rank rank, int step)
     {
         Json shapes = Json::array();
@@ -119,11 +120,11 @@ private:
                 else if (!inference) sendChecked(run_.pipeline.takeGradients(place));
                 else if (place == lastPlace(run_.schedule, place.flow)) sendChecked(run_.pipeline.takeOutputs(place));
             }
-        if (step > run_.firstStep && run_.keeper.keeps(Step{step - 1}))
+        if (run_.replica == 0 && step > run_.firstStep && run_.keeper.keeps(Step{step - 1}))
             for (const Place& place : placesOf(run_.schedule, rank))
                 if (place.flow == run_.schedule.flows().front()) sendState(run_.pipeline.stage(place));
         if (step == run_.plan.run.steps || !run_.keeper.checks(Step{step})) return;
-        if (step > run_.firstStep && !asynchronous)
+        if (run_.replica == 0 && step > run_.firstStep && !asynchronous)
             for (const Place& place : placesOf(run_.schedule, rank))
                 if (place.flow == run_.schedule.flows().front()) sendChecked(run_.pipeline.weights(place));
         if (!asynchronous) run_.pipeline.keepForCheck();
@@ -158,15 +159,15 @@ private:
 
 } // namespace
 
-void ReportedStages::take(int, const Mail& report)
+void ReportedStages::take(int rank, const Mail& report)
 {
     std::size_t next = 0;
     const Json text = Json::parse(report.text);
     peakFlops_ += text.at("peak").get<double>();
     for (const Json& each : text.at("last")) {
         const Place place{each.at("flow").get<Flow>(), Stage{each.at("stage").get<int>()}};
-        shapes_[place] = each.at("shape").get<std::vector<std::int64_t>>();
-        losses_[place] = numbersOf(report.bodies[next++]);
+        shapes_[{Rank{rank}, place}] = each.at("shape").get<std::vector<std::int64_t>>();
+        losses_[{Rank{rank}, place}] = numbersOf(report.bodies[next++]);
     }
 }
 
@@ -217,7 +218,7 @@ StageState ReportedStages::state(const Place&, Rank owner)
 
 namespace {
 
-// On the rank's thread, which alone issues to its communicator.
+// On the rank's thread, which alone issues to its communicators.
 void meetPeers(const Execution& run, NcclRun& nccl)
 {
     try {
@@ -227,38 +228,78 @@ void meetPeers(const Execution& run, NcclRun& nccl)
     }
 }
 
+// The rank's thread, and what sums beside it, until both are through.
+class ProcessThreads {
+public:
+    ProcessThreads(const Execution& run, ProcessRun& all, const HandoffPlace& place, NcclRun* nccl) : run_(run), own_(all.rank()), nccl_(nccl)
+    {
+        if (run.sums != nullptr && nccl == nullptr) byMail_.emplace(run, all, place, own_);
+        const int ofRank = run.sums != nullptr ? 2 : 1; // as the control counts them
+        const int here = byMail_ ? 2 : 1;
+        for (int others = ofRank * run.plan.machine.replicas * run.schedule.ranks - here; others > 0; --others) run.control.leave();
+    }
+
+    void run(RankLinks links)
+    {
+        links.sums = byMail_ ? &*byMail_ : nccl_ != nullptr ? nccl_->sums() : nullptr;
+        if (!startOne("the sums of rank ", [&] { if (byMail_) byMail_->start(); }) && byMail_) run_.control.leave();
+        const bool started = startOne("rank ", [&] {
+            const Rank rank{own_.value % run_.schedule.ranks};
+            run_.pipeline.meetFaultOfThread(rank);
+            thread_ = std::jthread([this, links, rank] {
+                if (nccl_ != nullptr) meetPeers(run_, *nccl_);
+                runRank(run_, links, rank);
+                if (byMail_) byMail_->stop();
+            });
+            pthread_setname_np(thread_.native_handle(), ("rank " + std::to_string(own_.value)).c_str());
+        });
+        if (!started) {
+            run_.control.leave();
+            if (byMail_) byMail_->stop();
+        }
+        run_.control.superviseRanks();
+        if (thread_.joinable()) thread_.join();
+    }
+
+private:
+    template <class Start>
+    bool startOne(const std::string& whom, Start&& start)
+    {
+        if (run_.control.ending()) return false;
+        try {
+            start();
+            return true;
+        } catch (const std::system_error& error) {
+            run_.control.fail(threadFailure(whom + std::to_string(own_.value), error.code().message()));
+            return false;
+        }
+    }
+
+    const Execution& run_;
+    const Rank own_; // of all replicas
+    NcclRun* nccl_;
+    std::optional<ProcessSums> byMail_;
+    std::jthread thread_; // last: it uses the others
+};
+
 } // namespace
 
 void runAsProcess(const Execution& run, ProcessRun& all, ReportedStages& others, const ProcessPart& part)
 {
-    const Rank own{all.rank()};
     const engine::Schedule& schedule = run.schedule;
+    const Rank own{all.rank() % schedule.ranks}; // of the replica
     const int flows = static_cast<int>(schedule.flows().size());
     const HandoffPlace here{run.control, run.pipeline.ledger(own), run.pipeline.device(own), run.clock};
-    const auto ownerOf = [&](const BoxAddress& box) { return schedule.rankOf(box.flow, box.receiver); };
+    const auto ownerOf = [&](const BoxAddress& box) { return run.among(schedule.rankOf(box.flow, box.receiver)); };
     ProcessHandoff<std::vector<at::Tensor>> gradients(all, {schedule.stages(), 1, flows}, here, MailKind::Gradients, ownerOf);
-    ProcessHandoff<at::Tensor> norms(all, {schedule.ranks, 1, 1}, here, MailKind::Norms, [](const BoxAddress& box) { return Rank{box.receiver.value}; });
+    ProcessHandoff<at::Tensor> norms(all, {schedule.ranks, 1, 1}, here, MailKind::Norms, [&](const BoxAddress& box) { return run.among(Rank{box.receiver.value}); });
     ProcessMeeting meeting(run, all, others, part.peakFlops);
     const std::unique_ptr<NcclRun> nccl = part.nccl != nullptr ? connectNccl(run, all, here, *part.nccl) : nullptr;
     std::optional<ProcessHandoff<Boundary>> byMail;
     if (!nccl) byMail.emplace(all, HandoffSize{schedule.stages(), mostUnits(schedule), flows}, here, MailKind::Boundary, ownerOf);
     Handoff<Boundary>& handoff = nccl ? nccl->handoff() : *byMail;
-    for (int r = 1; r < schedule.ranks; ++r) run.control.leave(); // those of other processes
-    std::jthread thread;
-    try {
-        run.pipeline.meetFaultOfThread(own);
-        thread = std::jthread([&] {
-            if (nccl) meetPeers(run, *nccl);
-            runRank(run, {handoff, gradients, norms, meeting}, own);
-        });
-        pthread_setname_np(thread.native_handle(), ("rank " + std::to_string(own.value)).c_str());
-    } catch (const std::system_error& error) {
-        run.control.fail(threadFailure("rank " + std::to_string(own.value), error.code().message()));
-        run.control.leave();
-    }
-    run.control.superviseRanks();
+    ProcessThreads(run, all, here, nccl.get()).run({handoff, gradients, norms, meeting});
     if (!nccl || run.control.ending()) return;
-    thread.join();
     if (const Expected<void> finished = nccl->finish(); !finished.ok() && !run.control.ending())
         run.recorder.post(NoteRecord{"after the last step: " + finished.error().message});
 }

@@ -4,6 +4,8 @@
 // how they fared, their losses, of a step that is checked the tensors that the check compares, and after one that is kept what a
 // checkpoint holds.
 //
+// Process p has rank p % ranks of replica p / ranks.
+//
 //   rank 0   F0 F1 .... B0 B1 Opt |  all reported: loss, check, checkpoint, prepare | F0 F1 ...
 //   rank 1      F0 B0 F1 B1 Opt   | Report, Checked, State ->                 <- Go |    F0 B0 ...
 //
@@ -16,6 +18,7 @@
 
 #include <deque>
 #include <map>
+#include <utility>
 
 namespace stagecraft::runtime {
 
@@ -25,8 +28,8 @@ public:
     explicit ReportedStages(ProcessRun& all) : all_(all) {}
 
     void take(int rank, const Mail& report);
-    std::vector<double> losses(const Place& place) override { return losses_[place]; }
-    std::vector<std::int64_t> outputShape(const Place& place) override { return shapes_[place]; }
+    std::vector<double> losses(const Place& place, Rank owner) override { return losses_[{owner, place}]; }
+    std::vector<std::int64_t> outputShape(const Place& place, Rank owner) override { return shapes_[{owner, place}]; }
     [[nodiscard]] double peakFlops() const { return peakFlops_; } // of all that have reported: what each measured of its GPU before the run
     // Throw PreparationStopped where the run ends.
     std::vector<at::Tensor> tensors(const Place& place, Rank owner) override;
@@ -36,8 +39,8 @@ private:
     Mail await(MailKind kind, Rank from);
 
     ProcessRun& all_;
-    std::map<Place, std::vector<double>> losses_;
-    std::map<Place, std::vector<std::int64_t>> shapes_;
+    std::map<std::pair<Rank, Place>, std::vector<double>> losses_;
+    std::map<std::pair<Rank, Place>, std::vector<std::int64_t>> shapes_;
     double peakFlops_ = 0;
 };
 

@@ -61,7 +61,7 @@ public:
         if (device_.isCpu() && run.plan.run.tracing >= TraceLevel::Kernels)
             for (std::optional<OperatorRecording>& each : operators_) each.emplace(run.clock);
         if (device_.hasTwo()) streams_.emplace(list_);
-        if (links.sums != nullptr) replica_.emplace(run, ReplicaLinks{*links.sums, links.onDevices}, rank);
+        if (links.sums != nullptr) replica_.emplace(run, *links.sums, rank);
         if (copies) copies_.emplace(run, rank, settle);
         exchange_.emplace(RankExchange::Parts{.run = run, .links = links_, .own = rank, .device = device_, .queue = queue_, .failures = failures_, .memory = memory_,
                                               .replica = replica_ ? &*replica_ : nullptr, .collectives = collectives()});

@@ -7,10 +7,9 @@
 //   runRank(execution, {handoff, gradients, meeting}, Rank{1});   // on the rank's thread; returns when the run is over for it
 #pragma once
 
-#include "engine/runtime/device_collectives_torch.h"
 #include "engine/runtime/executor_torch.h"
 #include "engine/runtime/rank_device_torch.h"
-#include "engine/runtime/replica_threads.h"
+#include "engine/runtime/sum_maker_torch.h"
 #include "engine/transport/handoff.h"
 #include "engine/transport/step_meeting.h"
 #include "engine/transport/wait_graph.h"
@@ -25,8 +24,7 @@ struct RankLinks {
     Handoff<std::vector<at::Tensor>>& gradients; // between two copies of weights: gradientBox()
     Handoff<at::Tensor>& norms; // between neighbouring ranks, in the place of stages: towards the last one is forward
     StepMeeting& meeting;
-    ReplicaThreads* sums = nullptr; // of the replicas; none where there is one
-    DeviceCollectives* onDevices = nullptr; // who makes them, where some rank is on a GPU
+    SumMaker* sums = nullptr; // of the replicas; none where there is one
     WaitGraph* waits = nullptr; // who waits for whom; not owned, may be none
 };
 

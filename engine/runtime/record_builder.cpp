@@ -79,7 +79,7 @@ void RecordBuilder::addAction(Rank rank, const RunEvent& event, std::vector<Reco
     if (taken && event.value[RunEvent::kReady] >= 0) {
         const Producer producer{event.step, Product::Output, replicaOf(rank), *taken};
         const Stage maker{taken->receiver.value + (taken->direction == Direction::Forward ? -1 : 1)};
-        if (only_ && schedule_.rankOf(taken->flow, maker) != *only_) produced_.emplace(producer, addReceive(rank, event, out));
+        if (only_ && schedule_.rankOf(taken->flow, maker).value != only_->value % schedule_.ranks) produced_.emplace(producer, addReceive(rank, event, out));
         lanes.waiting.push_back({producer, slice, event.value[RunEvent::kReady]});
     }
     if (event.value[RunEvent::kReloaded] >= 0) {

@@ -8,8 +8,8 @@ namespace stagecraft::runtime {
 
 using namespace traces;
 
-ReplicaRank::ReplicaRank(const Execution& run, const ReplicaLinks& links, Rank rank)
-    : run_(run), links_(links), device_(run.pipeline.device(rank)), rank_(run.among(rank)), places_(placesOf(run.schedule, rank))
+ReplicaRank::ReplicaRank(const Execution& run, SumMaker& maker, Rank rank)
+    : run_(run), maker_(maker), device_(run.pipeline.device(rank)), rank_(run.among(rank)), places_(placesOf(run.schedule, rank))
 {
     if (run.sums->byActions()) return;
     for (const Place& place : places_)
@@ -29,14 +29,8 @@ bool ReplicaRank::isLast(const Work& work) const
 
 void ReplicaRank::give(const Turn& turn, std::vector<at::Tensor> values)
 {
-    if (links_.onDevices == nullptr) {
-        std::vector<Collective::Values> memory = memoryOf(values);
-        values.clear(); // who sums last may let go of them before this is over
-        return links_.threads.give(turn, step_, std::move(memory));
-    }
     const RankDevice::Scope here = device_.enter();
-    links_.onDevices->take(turn, step_, std::move(values), device_.mark());
-    links_.threads.give(turn, step_, {});
+    maker_.give(turn, step_, std::move(values), device_.mark());
 }
 
 void ReplicaRank::giveGradients(const Place& place, int layer)
@@ -65,8 +59,8 @@ bool ReplicaRank::letGoOfSummed()
     const RankDevice::Scope here = device_.enter();
     return std::erase_if(summing_, [&](const Place& place) {
         const std::vector<Turn>& turns = run_.sums->gradients(run_.replica, place);
-        if (!links_.threads.done(turns)) return false;
-        const DeviceMark summed = links_.onDevices->doneAt(turns.back());
+        if (!maker_.done(turns)) return false;
+        const DeviceMark summed = maker_.doneAt(turns.back());
         if (!summed->reached()) return false;
         keepOwnGradients(place, summed);
         return true;
@@ -107,17 +101,17 @@ void ReplicaRank::giveWeights(const Place& place)
 // Of several the last one is done last: all come in the order in which every member gives.
 std::optional<ReplicaRank::Since> ReplicaRank::waitFor(const std::vector<Turn>& turns)
 {
-    if (!links_.threads.done(turns)) run_.control.rest(rank_);
-    const std::optional<TimeNs> since = links_.threads.wait(turns);
+    if (!maker_.done(turns)) run_.control.rest(rank_);
+    const std::optional<TimeNs> since = maker_.wait(turns);
     if (!since) return std::nullopt;
-    return Since{*since, links_.onDevices != nullptr && !turns.empty() ? links_.onDevices->doneAt(turns.back()) : nullptr};
+    return Since{*since, !turns.empty() ? maker_.doneAt(turns.back()) : nullptr};
 }
 
 void ReplicaRank::settle()
 {
     if (device_.isCpu()) return;
     run_.control.rest(rank_);
-    links_.threads.settle(rank_);
+    maker_.settle(rank_);
 }
 
 bool ReplicaRank::allGradients()

@@ -6,7 +6,7 @@
 // UNSHARD, and waits before what uses them. Where the rank is on a GPU, its stream waits for that, and its thread until all have asked for
 // it. One thread, the rank's. Private to the runtime.
 //
-//   ReplicaRank replica(execution, {threads, onDevices}, Rank{1});
+//   ReplicaRank replica(execution, maker, Rank{1});
 //   replica.begin(step);
 //   replica.gatherWeights(place);                             // UNSHARD
 //   std::optional<Since> since = replica.weightsOf(place);    // before an action that uses them; none when cancelled
@@ -16,21 +16,14 @@
 //   since = replica.allWeights();                             // at the end of the step
 #pragma once
 
-#include "engine/runtime/device_collectives_torch.h"
 #include "engine/runtime/executor_torch.h"
-#include "engine/runtime/replica_threads.h"
+#include "engine/runtime/sum_maker_torch.h"
 
 #include <optional>
 #include <set>
 #include <vector>
 
 namespace stagecraft::runtime {
-
-// Who makes the collectives.
-struct ReplicaLinks {
-    ReplicaThreads& threads;
-    DeviceCollectives* onDevices = nullptr; // where some rank is on a GPU
-};
 
 class ReplicaRank {
 public:
@@ -40,7 +33,7 @@ public:
         DeviceMark mark = {};
     };
 
-    ReplicaRank(const Execution& run, const ReplicaLinks& links, Rank rank);
+    ReplicaRank(const Execution& run, SumMaker& maker, Rank rank);
     ~ReplicaRank();
     ReplicaRank(const ReplicaRank&) = delete;
     ReplicaRank& operator=(const ReplicaRank&) = delete;
@@ -63,7 +56,7 @@ public:
     // When all were there; done also on a GPU.
     std::optional<TimeNs> allWeights();
     // What the rank holds when sums beside it have let go of something.
-    [[nodiscard]] std::vector<MemorySample> takeSamples() { return links_.threads.takeNoted(rank_); }
+    [[nodiscard]] std::vector<MemorySample> takeSamples() { return maker_.takeNoted(rank_); }
     // The work that adds the last to the gradients of its stage.
     [[nodiscard]] bool isLast(const traces::Work& work) const;
 
@@ -76,7 +69,7 @@ private:
     void settle();
 
     const Execution& run_;
-    const ReplicaLinks links_;
+    SumMaker& maker_;
     const RankDevice& device_;
     const Rank rank_; // of all
     const std::vector<Place> places_;

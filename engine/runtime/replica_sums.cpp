@@ -3,6 +3,7 @@
 
 #include "engine/schedule/shard.h"
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 
@@ -62,6 +63,19 @@ bool ReplicaSums::isLastSum(const Collective& collective) const
 {
     const Collective::Member& any = collective.members().front();
     return collective.sums() && gradients(any.replica, any.place).back().collective == &collective;
+}
+
+std::vector<std::vector<int>> sumCliques(const Schedule& schedule, int replicas)
+{
+    std::vector<std::vector<int>> cliques;
+    for (int s = 0; s < schedule.stages(); ++s) {
+        std::set<int> ranks;
+        for (int j = 0; j < replicas; ++j)
+            for (const Flow flow : schedule.flows()) ranks.insert(j * schedule.ranks + schedule.rankOf(flow, Stage{s}).value);
+        std::vector<int> clique(ranks.begin(), ranks.end());
+        if (std::ranges::find(cliques, clique) == cliques.end()) cliques.push_back(std::move(clique));
+    }
+    return cliques;
 }
 
 RunEvent collectiveEvent(const ReplicaSums& sums, const Collective& collective, std::size_t member, const CollectiveSpan& span)

@@ -69,6 +69,9 @@ private:
     std::map<std::pair<int, Place>, Copy> copies_;
 };
 
+// The ranks that hold copies of the same stage and sum together, of all replicas, in rising order: each once, in the order of the stages.
+std::vector<std::vector<int>> sumCliques(const Schedule& schedule, int replicas);
+
 // What the rank of a member leaves behind of its part.
 RunEvent collectiveEvent(const ReplicaSums& sums, const Collective& collective, std::size_t member, const CollectiveSpan& span);
 

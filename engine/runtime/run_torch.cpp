@@ -42,7 +42,7 @@ using namespace traces;
 
 namespace {
 
-// The one of this process, in mode processes.
+// The one of this process, in mode processes, among those of all replicas.
 std::optional<Rank> ownRank(const Plan& plan, const LocalSessionOptions& options)
 {
     if (plan.run.mode != RunMode::Processes) return std::nullopt;
@@ -77,7 +77,7 @@ double peakOf(const RunnablePlan& runnable, const DeviceSource* source, DeviceWa
 double peakOfProcess(const RunnablePlan& runnable, const DeviceSource* source, Rank own, DeviceWatch* watch)
 {
     const Precision precision = runnable.plan.run.precision;
-    if (runnable.plan.run.device == DeviceKind::Cpu) return own == Rank{0} ? matmulPeak(precision) * runnable.schedule.ranks : 0;
+    if (runnable.plan.run.device == DeviceKind::Cpu) return own == Rank{0} ? matmulPeak(precision) * runnable.schedule.ranks * runnable.plan.machine.replicas : 0;
     const int gpu = runnable.gpus[index(own)];
     if (gpu == kOnCpu) return matmulPeak(precision);
     const DeviceWatch::Wait wait(watch, own, kMeasuring);
@@ -117,7 +117,7 @@ Bytes roomOnGpus(const RunnablePlan& runnable, const DeviceSource* source)
 }
 
 struct Whereabouts {
-    std::optional<Rank> own = {};   // of this process; none: all ranks are here
+    std::optional<Rank> own = {};   // of this process, among those of all replicas; none: all ranks are here
     OtherStages* others = nullptr; // not owned
     std::vector<c10::Device> devices = {}; // of each rank of all replicas; none: the CPU
     DeviceWatch* watch = nullptr;          // the same
@@ -150,11 +150,15 @@ Replicas buildReplicas(const RunnablePlan& r, const BatchSource& batches, const 
                        const Preparation& preparation)
 {
     Replicas replicas;
-    for (int j = 0; j < r.plan.machine.replicas; ++j)
+    const auto build = [&](int j, std::optional<Rank> only, const std::optional<InjectedFault>& itsFault) {
         replicas.push_back(std::make_unique<Pipeline>(
-            Pipeline::Spec{r.plan, r.schedule, r.partition, batches, clock, j == 0 ? fault : std::nullopt, j, here.own, here.others, ofReplica(here.devices, j, r.schedule.ranks),
-                           here.watch},
+            Pipeline::Spec{r.plan, r.schedule, r.partition, batches, clock, itsFault, j, only, here.others, ofReplica(here.devices, j, r.schedule.ranks), here.watch},
             preparation));
+    };
+    if (here.own) build(here.own->value / r.schedule.ranks, Rank{here.own->value % r.schedule.ranks}, fault);
+    if (here.own && *here.own != Rank{0}) return replicas;
+    for (int j = static_cast<int>(replicas.size()); j < r.plan.machine.replicas; ++j) // rank 0 asks the others for theirs
+        build(j, here.own ? std::optional(Pipeline::kNoRank) : std::nullopt, j == 0 ? fault : std::nullopt);
     return replicas;
 }
 
@@ -166,15 +170,18 @@ void useOneOf(const std::vector<c10::Device>& devices, std::optional<Rank> own)
     if (used != devices.end() && !used->is_cpu()) c10::impl::VirtualGuardImpl(used->type()).setDevice(*used);
 }
 
-// Clipping goes by the whole gradient, so then every replica gets all of it.
+// Clipping goes by the whole gradient, so then every replica gets all of it. Of stages that no rank here holds there are none.
 std::optional<ReplicaSums> sumsOf(const RunnablePlan& r, Pipeline& any)
 {
     if (!r.hasCollectives()) return std::nullopt;
     const bool divides = dividesUpdate(r.plan) && !r.schedule.inference();
     const Bytes ofBucket = reducesGradients(r.schedule) ? std::numeric_limits<Bytes>::max() : std::max<Bytes>(r.plan.machine.bucketBytes, 1);
     std::vector<std::vector<GradientBucket>> buckets;
-    for (int s = 0; s < r.schedule.stages(); ++s)
-        buckets.push_back(gradientBuckets(any.stage({r.schedule.flows().front(), Stage{s}}).parameterSizes(), ofBucket));
+    for (int s = 0; s < r.schedule.stages(); ++s) {
+        buckets.emplace_back();
+        for (const Flow flow : r.schedule.flows())
+            if (buckets.back().empty() && any.holds({flow, Stage{s}})) buckets.back() = gradientBuckets(any.stage({flow, Stage{s}}).parameterSizes(), ofBucket);
+    }
     return ReplicaSums({.schedule = r.schedule,
                         .replicas = r.plan.machine.replicas,
                         .update = divides ? ReplicaSums::Update::Divided : ReplicaSums::Update::Whole,
@@ -449,16 +456,17 @@ void Run::trainSteps()
     enterState(SessionState::Running);
     phase_ = "running the steps";
     std::vector<Execution> executions;
-    for (std::size_t j = 0; j < replicas.size(); ++j)
+    const int first = own ? own->value / r.schedule.ranks : 0; // of the replicas here
+    for (std::size_t j = 0; j < (own ? 1 : replicas.size()); ++j)
         executions.push_back({r.plan, r.schedule, *replicas[j], recorder_, control_, keeper, clock_,
                               options_.cpuClock ? *options_.cpuClock : threadCpuClock(), r.costs, trouble_, r.firstStep(), tracing.marks(), sums ? &*sums : nullptr,
-                              static_cast<int>(j), watch, r.ncclSums});
+                              first + static_cast<int>(j), watch, r.ncclSums});
     switch (r.plan.run.mode) {
     case RunMode::Threads: runOnThreads(executions); break;
     case RunMode::Emulated: runEmulated(executions); break;
     case RunMode::Processes:
         runAsProcess(executions.front(), *processes_, *others, {peakFlops_, r.nccl.get()});
-        peakFlops_ = (peakFlops_ + others->peakFlops()) / r.schedule.ranks; // rank 0 tells it
+        peakFlops_ = (peakFlops_ + others->peakFlops()) / (r.schedule.ranks * r.plan.machine.replicas); // rank 0 tells it
         break;
     }
     tracing.end();

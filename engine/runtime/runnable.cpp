@@ -263,16 +263,15 @@ std::string transportLeftOut(const RunnablePlan& runnable)
 
 Expected<void> checkProcesses(const Plan& plan, const ProcessGroup* group)
 {
-    if (plan.machine.replicas > 1)
-        return Error{fmt::format("mode processes runs one replica, and the plan's machine has {}: take mode threads or emulated", plan.machine.replicas)};
     if (plan.run.activations == ActivationAccount::SavedTensors)
         return Error{"run.activations: \"saved-tensors\" is counted over all ranks of one process; take \"allocator\", or mode threads or emulated"};
-    const std::string ranks = traces::counted(plan.pipeline.ranks, "rank");
-    const std::string mpirun = fmt::format("mpirun -np {} stagecraft-cli run PLAN --mode processes", plan.pipeline.ranks);
-    const std::string torchrun = fmt::format("torchrun --no-python --nproc-per-node {} stagecraft-cli run PLAN --mode processes", plan.pipeline.ranks);
+    const int all = plan.machine.replicas * plan.pipeline.ranks;
+    const std::string ranks = traces::counted(plan.pipeline.ranks, "rank") + (plan.machine.replicas > 1 ? fmt::format(" in each of {} replicas", plan.machine.replicas) : "");
+    const std::string mpirun = fmt::format("mpirun -np {} stagecraft-cli run PLAN --mode processes", all);
+    const std::string torchrun = fmt::format("torchrun --no-python --nproc-per-node {} stagecraft-cli run PLAN --mode processes", all);
     if (group == nullptr)
         return Error{fmt::format("mode processes needs a process for each of the {}, which mpirun or torchrun starts: {}, or {}", ranks, mpirun, torchrun)};
-    if (group->size() == plan.pipeline.ranks) return {};
+    if (group->size() == all) return {};
     if (group->launcher() == Launcher::Torchrun)
         return Error{fmt::format("the plan has {}, and WORLD_SIZE is {}: {}", ranks, group->size(), torchrun)};
     return Error{fmt::format("the plan has {}, and mpirun has started {} process{}: {}", ranks, group->size(), group->size() == 1 ? "" : "es", mpirun)};
@@ -319,6 +318,9 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMem
         return Error{fmt::format("machine.replicas: schedule {} updates its weights while micro-batches are in flight, and live replicas sum their "
                                  "gradients once a step: take 1 replica, a schedule with an update at the end of a step, or simulate this one",
                                  schedule.value().name)};
+    const bool divides = plan.machine.replicas > 1 && (plan.pipeline.sharding != Sharding::None || gathersWeights(schedule.value()));
+    if (divides && plan.run.mode == RunMode::Processes)
+        return Error{"pipeline.sharding: replicas in processes of their own sum whole gradients and divide nothing: take sharding none, or mode threads or emulated"};
     Expected<std::vector<int>> gpus(std::vector<int>(static_cast<std::size_t>(ranks), kOnCpu));
     if (plan.run.device == DeviceKind::Cuda) gpus = gpuPlaces(plan, devicesOr(devices), group);
     if (!gpus.ok()) return gpus.error();
@@ -327,7 +329,7 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMem
     RunnablePlan runnable{plan, withoutCommunication(schedule.value()), partition.value(), costs.value(), data.value(), {}};
     runnable.gpus = std::move(gpus).value();
     if (plan.run.mode == RunMode::Processes) {
-        runnable.places.resize(static_cast<std::size_t>(plan.pipeline.ranks));
+        runnable.places.resize(static_cast<std::size_t>(group->size()));
         RankPlace& own = runnable.places[static_cast<std::size_t>(group->rank())];
         own = plan.run.device == DeviceKind::Cuda ? placeOfRank(runnable.gpus, *group, devicesOr(devices)) : RankPlace{.host = group->member(group->rank()).host, .gpu = ""};
     }

@@ -24,7 +24,8 @@ class ProcessGroup;
 struct NcclWish {
     const NcclSource* source = nullptr; // not owned
     engine::TransferOrder order;        // of all ranks
-    NcclId id;                          // by which they meet
+    NcclId id;                          // by which those of a replica meet
+    std::vector<NcclId> sumIds = {};    // of each clique that sums (replica_sums.h)
 };
 
 struct RunnablePlan {

@@ -42,7 +42,7 @@ void StepKeeper::finish(Step step, Interval span)
 {
     replicas_.front()->meetFaultAfter(step);
     ++completed_;
-    recorder_.post(StepRecord{{step, span, stepLoss(replicas_)}});
+    recorder_.post(StepRecord{{step, span, loss()}});
     recorder_.post(SessionRecord{engine::writeMessage(progressAfter(step.value + 1, plan_.run.steps))});
     if (checker_.due(step)) {
         try {

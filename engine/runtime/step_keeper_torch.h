@@ -25,6 +25,7 @@ public:
 
     [[nodiscard]] bool checks(traces::Step step) const { return checker_.due(step); }
     [[nodiscard]] bool keeps(traces::Step step) const; // a checkpoint of what it came to
+    [[nodiscard]] double loss() const { return stepLoss(replicas_); } // of the step that is over
     [[nodiscard]] int completed() const { return completed_; }
 
 private:

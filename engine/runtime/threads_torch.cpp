@@ -99,7 +99,9 @@ public:
           meeting_(run_, ranks_, patienceFor(ranks_)), onDevices_(deviceCollectives(replicas))
     {
         for (const Execution& replica : replicas) channels_.push_back(std::make_unique<Channels>(replica, patienceFor(ranks_)));
-        if (run_.sums != nullptr) sums_.emplace(ranks_, run_.clock, onDevices_ ? *onDevices_ : onCpu_, sumHooks());
+        if (run_.sums == nullptr) return;
+        sums_.emplace(ranks_, run_.clock, onDevices_ ? *onDevices_ : onCpu_, sumHooks());
+        maker_.emplace(*sums_, onDevices_.get());
     }
 
     void run()
@@ -128,7 +130,7 @@ private:
         run.pipeline.meetFaultOfThread(rank);
         threads.emplace_back([this, &run, rank] {
             Channels& own = *channels_[static_cast<std::size_t>(run.replica)];
-            runRank(run, {*own.handoff, own.gradients, own.norms, meeting_, sums_ ? &*sums_ : nullptr, onDevices_.get(), &own.waits}, rank);
+            runRank(run, {*own.handoff, own.gradients, own.norms, meeting_, maker_ ? &*maker_ : nullptr, &own.waits}, rank);
             lastEndsSums();
         });
         pthread_setname_np(threads.back().native_handle(), ("rank " + std::to_string(r)).c_str());
@@ -214,6 +216,7 @@ private:
     CollectiveWork onCpu_;
     std::unique_ptr<DeviceCollectives> onDevices_; // where some rank is on a GPU
     std::optional<ReplicaThreads> sums_;
+    std::optional<SharedSums> maker_; // by those
 };
 
 } // namespace

@@ -39,6 +39,7 @@ enum class MailKind : std::uint8_t {
     Form,      // of one that goes another way
     Ready,     // to connect that way
     Gradients, // of one of two copies of a stage
+    Sum,       // of those of replicas: what one adds up, and what comes of it
     Norms,     // of gradients, so far
     Report,    // a rank has come to the end of a step
     Checked,   // tensors that the check compares

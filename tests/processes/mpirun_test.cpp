@@ -92,6 +92,25 @@ TEST_F(UnderMpirun, RunsTwoDirectionsInFourProcessesAndSumsTheirGradients)
     EXPECT_EQ(traces::loadTrace(file("run.json.gz")).value().info.ranks, 4);
 }
 
+TEST_F(UnderMpirun, RunsTwoReplicasInFourProcessesAsInThreads)
+{
+    const std::vector<std::string> plan{"mlp", "--ranks", "2", "--replicas", "2", "--steps", "2", "--check", "all", "--json"};
+    Arguments inProcesses{"run", "--mode", "processes", "--trace", file("run.strace")};
+    inProcesses.insert(inProcesses.begin() + 1, plan.begin(), plan.end());
+    Arguments inThreads{"run", "--mode", "threads"};
+    inThreads.insert(inThreads.begin() + 1, plan.begin(), plan.end());
+    for (const Arguments& ofMpi : {Arguments{}, Arguments{"--mca", "btl", "tcp,self"}}) {
+        const Output run = mpirun(4, inProcesses, ofMpi);
+        ASSERT_EQ(run.exitCode, 0) << run.err;
+        const Json result = Json::parse(run.out);
+        EXPECT_EQ(result["gradient_check"], "bitwise");
+        EXPECT_EQ(result["per_rank"].size(), 4U);
+        EXPECT_EQ(result["loss"], Json::parse(stagecraft(inThreads).out)["loss"]);
+        EXPECT_THAT(files(), testing::ElementsAre("run.strace"));
+        EXPECT_TRUE(traces::loadTrace(file("run.strace")).value().notes().empty());
+    }
+}
+
 // Where messages go over a network, those of some ten KB are overtaken by smaller ones that were sent after them.
 TEST_F(UnderMpirun, FindsTheGradientsRightOverTcp)
 {
@@ -195,6 +214,24 @@ TEST_F(UnderMpirun, SaysWhichRankWasKilledAndKeepsWhatAllWroteOfTheTrace)
     EXPECT_GT(trace.steps().size(), 0U);
     for (int r = 0; r < 3; ++r) EXPECT_GT(trace.lane(*trace.findLane(traces::Rank{r}, traces::LaneKind::Compute)).size(), 0U);
     EXPECT_EQ(stagecraft({"analyze", file("run.rank0.strace"), file("run.rank2.strace")}).exitCode, 0);
+}
+
+TEST_F(UnderMpirun, EndsAllReplicasWhereARankOfOneIsKilled)
+{
+    const std::string job = file("run.strace");
+    Process run(command(4, {"run", "mlp", "--ranks", "2", "--replicas", "2", "--mode", "processes", "--steps", "1000000", "--check", "off", "--trace", job}));
+    const auto grown = [&] {
+        std::error_code none;
+        const auto size = std::filesystem::file_size(file("run.rank3.strace"), none);
+        return !none && size > 20'000;
+    };
+    while (!grown()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const std::optional<pid_t> victim = processOf(job, 3);
+    ASSERT_TRUE(victim);
+    ::kill(*victim, SIGKILL);
+    const Output output = run.finish();
+    EXPECT_NE(output.exitCode, 0);
+    EXPECT_THAT(output.err, HasSubstr("stagecraft-cli: rank 3 died"));
 }
 
 TEST_F(UnderMpirun, IsFoundByTheDoctor)

@@ -5,6 +5,7 @@
 #include "engine/runtime/runnable.h"
 #include "tests/runtime/fake_gpu/fake_gpu.h"
 #include "tests/runtime/little_plan.h"
+#include "tests/runtime/replica_plans.h"
 #include "tests/runtime/team.h"
 #include "tests/traces/temporary_folder.h"
 
@@ -67,6 +68,71 @@ std::vector<Case> everyFamily()
         for (const int gpus : {1, 4}) cases.push_back({familyCase(family, 5, RunMode::Processes), gpus});
     }
     return cases;
+}
+
+std::vector<Case> everySynchronousFamily()
+{
+    std::vector<Case> cases = everyFamily();
+    std::erase_if(cases, [](const Case& each) { return findFamily(each.family.name)->asynchronous; });
+    return cases;
+}
+
+class ReplicatedFamilyInProcessesOnGpus : public testing::TestWithParam<Case> {};
+
+// Sums by way of the host, in the order of the replicas.
+TEST_P(ReplicatedFamilyInProcessesOnGpus, TrainsAsOnTheCpuInAnOrderThatEventsGive)
+{
+    const Plan plan = replicated(planOf(GetParam().family), 2);
+    const int before = FakeGpus::get().blocks();
+    const TeamOutcome team = runOn({.count = GetParam().gpus}, plan);
+    const Outcome& first = team.ranks.front();
+    ASSERT_TRUE(first.result) << whyNot(team);
+    EXPECT_NE(first.result->gradientCheck, GradientCheck::Failed);
+    EXPECT_LT(first.result->gradientMaxAbsDiff, 1e-5);
+    const Outcome onCpu = onCpuInThreads(plan);
+    EXPECT_THAT(first.result->loss, Pointwise(FloatNear(1e-4F), onCpu.result->loss));
+    EXPECT_EQ(collectivesOf(first.trace), collectivesOf(onCpu.trace));
+    EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
+    EXPECT_EQ(FakeGpus::get().blocks(), before);
+    for (const traces::MemorySeries& series : first.trace.memory())
+        if (series.memory == MemoryClass::Activations || series.memory == MemoryClass::Gradients) {
+            EXPECT_EQ(series.value.back(), 0) << "rank " << series.rank.value << " " << traces::memoryClassText(series.memory);
+        }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ReplicatedFamilyInProcessesOnGpus, testing::ValuesIn(everySynchronousFamily()), [](const auto& each) {
+    return caseName(each.param.family.name, RunMode::Processes) + "_" + std::to_string(each.param.gpus);
+});
+
+// A replica whose ranks are on GPUs, and one whose ranks are not.
+TEST(ReplicasInProcessesOnGpus, SumWithThoseOnTheCpuToTheBit)
+{
+    Plan plan = linear("1f1b", 2, 2, RunMode::Processes);
+    plan.run.gpus = {0, 1, kOnCpu, kOnCpu};
+    const TeamOutcome team = runOn({.count = 2}, plan);
+    const Outcome& first = team.ranks.front();
+    ASSERT_TRUE(first.result) << whyNot(team);
+    EXPECT_EQ(first.result->gradientCheck, GradientCheck::Bitwise);
+    EXPECT_EQ(first.result->loss, onCpuInThreads(linear("1f1b", 2, 2)).result->loss);
+    EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
+}
+
+TEST(ReplicasInProcessesOnGpus, EndWhereverAGpuFails)
+{
+    const int before = FakeGpus::get().blocks();
+    Plan plan = linear("1f1b", 2, 2, RunMode::Processes);
+    plan.run.check = CheckMode::Off;
+    ASSERT_TRUE(runOn({.count = 2}, plan).ranks.front().result);
+    const int operations = FakeGpus::get().operations();
+    for (const int part : {30, 50, 70, 90, 99}) {
+        const TeamOutcome team = runOn({.count = 2, .failsFrom = operations * part / 100}, plan);
+        for (const Outcome& each : team.ranks) {
+            EXPECT_EQ(each.last, SessionState::Failed) << part;
+            ASSERT_TRUE(each.failure) << part;
+            EXPECT_THAT(each.failure->text, HasSubstr("illegal memory access")) << part;
+        }
+    }
+    EXPECT_EQ(FakeGpus::get().blocks(), before);
 }
 
 class EveryFamilyInProcessesOnGpus : public testing::TestWithParam<Case> {};

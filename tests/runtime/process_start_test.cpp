@@ -54,7 +54,7 @@ TEST(TransportChoice, IsTheHostWithTheReasonWhereNcclCannotBeAndARefusalWhereItW
     other.order = "ba2";
     EXPECT_THAT(reason({offer("a"), other}), HasSubstr("ranks 0 and 1 have made different orders"));
     other = {.place = {.host = "node1", .gpu = "b"}, .nccl = {}, .whyNot = "libnccl.so.2: not there", .order = {}};
-    EXPECT_THAT(reason({offer("a"), other}), HasSubstr("rank 1 has no NCCL: libnccl.so.2: not there"));
+    EXPECT_THAT(reason({offer("a"), other}), HasSubstr("rank 1 cannot take NCCL: libnccl.so.2: not there"));
 }
 
 TEST(RankOffer, ComesBackFromItsText)

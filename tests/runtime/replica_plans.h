@@ -7,6 +7,7 @@
 #pragma once
 
 #include "tests/runtime/little_plan.h"
+#include "traces/store/trace.h"
 
 #include <map>
 #include <set>

@@ -53,7 +53,7 @@ struct TeamOutcome {
 
 inline TeamOutcome runTeam(const engine::Plan& plan, const TeamOptions& options = {}, int size = 0)
 {
-    if (size == 0) size = plan.pipeline.ranks;
+    if (size == 0) size = plan.machine.replicas * plan.pipeline.ranks;
     TeamOutcome team{std::vector<Outcome>(static_cast<std::size_t>(size)), std::vector<std::string>(static_cast<std::size_t>(size))};
     const std::unique_ptr<Net> net = makeNet(options.net, size);
     std::vector<std::jthread> processes;

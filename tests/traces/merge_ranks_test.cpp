@@ -114,6 +114,45 @@ TEST(MergeRanks, MakesOneHandOffOfASendAndItsReceive)
 }
 
 // One nanosecond in a thousand is 1000 ppm, far more than any crystal: the two readings take it out to the rounding of a nanosecond.
+// Two replicas of one rank each: the second goes back until 300 later than the first, whose sum has an edge from its own backward alone.
+TEST(MergeRanks, LetsASumOfReplicasWaitForTheLastThatGives)
+{
+    std::vector<Trace> parts;
+    for (const int r : {0, 1}) {
+        const TimeNs late = 300 * r;
+        Trace& part = parts.emplace_back();
+        part.info.label = TraceLabel::Measured;
+        part.info.clock = ClockKind::Monotonic;
+        part.info.ranks = 2;
+        part.info.microbatches = 1;
+        part.info.stageToRank = {Rank{0}};
+        const std::string name = "replica " + std::to_string(r) + " · rank 0";
+        const LaneId compute = part.addLane({.rank = Rank{r}, .kind = LaneKind::Compute, .name = name});
+        part.addLane({.rank = Rank{r}, .kind = LaneKind::Transfer, .name = name + " sends"});
+        const LaneId sums = part.addLane({.rank = Rank{r}, .kind = LaneKind::Collective, .name = name + " collectives"});
+        const auto action = [](ActionKind kind) { return makeAction(kind, Stage{0}, kNoMicroBatch); };
+        const SliceRef backward = part.append(compute, {.begin = 0, .end = 1000 + late, .action = makeAction(ActionKind::Backward, Stage{0}, MicroBatch{0}), .step = Step{0}});
+        const SliceRef sum = part.append(sums, {.begin = 1350, .end = 1400, .action = action(ActionKind::AllReduce), .step = Step{0}});
+        const SliceRef update = part.append(compute, {.begin = 1400, .end = 1500, .action = action(ActionKind::Optimizer), .step = Step{0}});
+        part.addEdge({EdgeKind::Data, backward, sum, 1000 + late});
+        part.addEdge({EdgeKind::Data, sum, update, 1400});
+        part.addClockReading({.rank = Rank{r}, .host = "here", .at = 0, .offset = 0, .error = 0});
+    }
+    const Expected<Trace> whole = mergeRanks(parts);
+    ASSERT_TRUE(whole.ok()) << whole.error().message;
+    const Trace& trace = whole.value();
+    const LaneId last = *trace.findLane(Rank{1}, LaneKind::Compute);
+    for (const int r : {0, 1}) {
+        const std::vector<Edge> toSum = trace.edgesInto({*trace.findLane(Rank{r}, LaneKind::Collective), 0});
+        ASSERT_EQ(toSum.size(), 1U);
+        EXPECT_EQ(toSum.front().from, (SliceRef{last, 0}));
+        EXPECT_EQ(toSum.front().ready, 1300);
+        const LaneId compute = *trace.findLane(Rank{r}, LaneKind::Compute);
+        EXPECT_EQ(trace.edgesInto({compute, 1}).front().from.lane, *trace.findLane(Rank{r}, LaneKind::Collective));
+        EXPECT_EQ(trace.lane(*trace.findLane(Rank{r}, LaneKind::Transfer)).info().name, "replica " + std::to_string(r) + " · rank 0 sends");
+    }
+}
+
 TEST(MergeRanks, TakesOutADriftBetweenTwoReadings)
 {
     const Trace whole = run();

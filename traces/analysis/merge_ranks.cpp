@@ -2,6 +2,7 @@
 #include "traces/analysis/merge_ranks.h"
 
 #include "traces/analysis/rank_clocks.h"
+#include "traces/analysis/replicas.h"
 #include "traces/base/text.h"
 #include "traces/base/units.h"
 #include "traces/store/bounds.h"
@@ -20,8 +21,9 @@ namespace {
 bool receives(ActionKind kind) { return kind == ActionKind::RecvForward || kind == ActionKind::RecvBackward; }
 bool sends(ActionKind kind) { return kind == ActionKind::SendForward || kind == ActionKind::SendBackward; }
 
-// What travels, named by who made it.
+// What travels within a replica, named by who made it.
 struct Parcel {
+    int replica = 0;
     Step step{};
     bool forward = true;
     Flow flow = Flow::Single;
@@ -30,13 +32,13 @@ struct Parcel {
     auto operator<=>(const Parcel&) const = default;
 };
 
-Parcel parcelOf(const Slice& slice)
+Parcel parcelOf(int replica, const Slice& slice)
 {
     const Work& work = slice.action.work;
     const bool forward = work.kind == ActionKind::SendForward || work.kind == ActionKind::RecvForward || work.kind == ActionKind::Forward;
     Stage maker = work.stage;
     if (receives(work.kind)) maker = Stage{work.stage.value + (forward ? -1 : 1)};
-    return {slice.step, forward, work.flow, maker, work.microbatch};
+    return {replica, slice.step, forward, work.flow, maker, work.microbatch};
 }
 
 std::set<Rank> ranksOf(const Trace& trace)
@@ -50,7 +52,10 @@ class Merger {
 public:
     explicit Merger(const std::vector<Trace>& parts)
     {
-        for (const Trace& part : parts) parts_.push_back({&part, *ranksOf(part).begin(), RankClock(part.clockReadings()), {}});
+        for (const Trace& part : parts) {
+            const Rank rank = *ranksOf(part).begin();
+            parts_.push_back({&part, rank, replicaOf(part.info, rank), RankClock(part.clockReadings()), sendsOf(part), {}});
+        }
         std::sort(parts_.begin(), parts_.end(), [](const Part& a, const Part& b) { return a.rank < b.rank; });
     }
 
@@ -65,6 +70,7 @@ public:
         std::vector<Edge> edges;
         for (const Part& part : parts_)
             if (const auto taken = takeEdges(part, edges); !taken.ok()) return inPart(part, taken.error());
+        joinSums(edges);
         giveEdges(std::move(edges));
         copyMemory();
         joinGpus();
@@ -78,17 +84,26 @@ private:
     struct Part {
         const Trace* trace; // not owned
         Rank rank{};
+        int replica = 0;
         RankClock clock;
+        std::string sends; // the name of its lanes for transfers
         std::map<LaneId, LaneId> lanes; // in the whole; transfers have none
     };
     struct Sent {
-        Rank rank{};
+        const Part* part;
         Slice slice;
     };
     struct Received {
         SliceRef consumer{}; // in the whole
         TimeNs at = 0;
     };
+
+    static std::string sendsOf(const Trace& part)
+    {
+        for (const Lane& lane : part.lanes())
+            if (lane.info().kind == LaneKind::Transfer) return lane.info().name;
+        return fmt::format("rank {} sends", ranksOf(part).begin()->value);
+    }
 
     static Error inPart(const Part& part, const Error& error) { return error.in(fmt::format("the part of rank {}", part.rank.value)); }
 
@@ -107,8 +122,8 @@ private:
             for (std::size_t i = 0; i < lane.size(); ++i) {
                 const Slice slice = onTrace(part, lane.slice(i));
                 if (const auto fits = checkBounds(slice); !fits.ok()) return fits;
-                if (sends(slice.action.kind())) sent_.push_back({part.rank, slice});
-                else if (receives(slice.action.kind())) arrived_[parcelOf(slice)] = slice.end;
+                if (sends(slice.action.kind())) sent_.push_back({&part, slice});
+                else if (receives(slice.action.kind())) arrived_[parcelOf(part.replica, slice)] = slice.end;
             }
         }
         return {};
@@ -129,11 +144,11 @@ private:
                     return Error{fmt::format("by the readings of its clock {} comes before what ran before it", toText(slice.action))};
                 if (slice.text != TextId{}) slice.text = whole_.intern(part.trace->text(slice.text));
                 const SliceRef ref = whole_.append(id, slice);
-                if (makes(slice.action.kind())) made_[parcelOf(slice)] = ref;
+                if (makes(slice.action.kind())) made_[parcelOf(part.replica, slice)] = ref;
             }
         }
         transferLanes_[part.rank].push_back(
-            whole_.addLane({.rank = part.rank, .kind = LaneKind::Transfer, .name = fmt::format("rank {} sends", part.rank.value)}));
+            whole_.addLane({.rank = part.rank, .kind = LaneKind::Transfer, .name = part.sends}));
         return {};
     }
 
@@ -147,20 +162,20 @@ private:
     {
         std::stable_sort(sent_.begin(), sent_.end(), [](const Sent& a, const Sent& b) { return a.slice.begin < b.slice.begin; });
         for (Sent& each : sent_) {
-            if (const auto arrival = arrived_.find(parcelOf(each.slice)); arrival != arrived_.end()) {
+            if (const auto arrival = arrived_.find(parcelOf(each.part->replica, each.slice)); arrival != arrived_.end()) {
                 if (arrival->second < each.slice.begin) {
                     ++early_;
                     earliest_ = std::max(earliest_, each.slice.begin - arrival->second);
                 }
                 each.slice.end = std::max(arrival->second, each.slice.begin);
             }
-            std::vector<LaneId>& depths = transferLanes_[each.rank];
+            std::vector<LaneId>& depths = transferLanes_[each.part->rank];
             const auto free = std::find_if(depths.begin(), depths.end(), [&](LaneId id) { return whole_.lane(id).canAppend(each.slice); });
             const LaneId id = free != depths.end() ? *free
-                                                   : depths.emplace_back(whole_.addLane({.rank = each.rank,
+                                                   : depths.emplace_back(whole_.addLane({.rank = each.part->rank,
                                                                                          .kind = LaneKind::Transfer,
                                                                                          .depth = static_cast<std::int32_t>(depths.size()),
-                                                                                         .name = fmt::format("rank {} sends", each.rank.value)}));
+                                                                                         .name = each.part->sends}));
             whole_.append(id, each.slice);
         }
     }
@@ -173,7 +188,7 @@ private:
                 const TimeNs ready = part.clock.onTrace(edge.ready);
                 const Slice from = part.trace->slice(edge.from);
                 if (receives(from.action.kind())) {
-                    if (const auto maker = made_.find(parcelOf(from)); maker != made_.end())
+                    if (const auto maker = made_.find(parcelOf(part.replica, from)); maker != made_.end())
                         edges.push_back({EdgeKind::Data, maker->second, to, std::max(ready, whole_.slice(maker->second).end)});
                 } else if (const auto lane = part.lanes.find(edge.from.lane); lane != part.lanes.end()) {
                     edges.push_back({edge.kind, {lane->second, edge.from.index}, to, ready});
@@ -183,6 +198,32 @@ private:
                 }
             }
         return {};
+    }
+
+    // The k-th sum of a stage is the same one on all ranks that hold it. It could begin nowhere before the last of them had given its part.
+    void joinSums(std::vector<Edge>& edges) const
+    {
+        if (replicasOf(whole_.info) == 1) return;
+        const auto sums = [&](const Edge& edge) {
+            const ActionKind kind = whole_.slice(edge.to).action.kind();
+            return kind == ActionKind::AllReduce || kind == ActionKind::ReduceGrad;
+        };
+        std::stable_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.to < b.to; });
+        std::map<std::tuple<Step, Stage, Rank>, int> counted; // of a rank so far
+        std::map<std::tuple<Step, Stage, int>, std::vector<Edge*>> joined;
+        for (Edge& edge : edges) {
+            if (!sums(edge)) continue;
+            const Slice sum = whole_.slice(edge.to);
+            const Stage stage = sum.action.stage();
+            joined[{sum.step, stage, counted[{sum.step, stage, whole_.lane(edge.to.lane).info().rank}]++}].push_back(&edge);
+        }
+        for (const auto& [which, members] : joined) {
+            const Edge last = **std::ranges::max_element(members, {}, &Edge::ready);
+            for (Edge* each : members) {
+                each->from = last.from;
+                each->ready = std::min(last.ready, whole_.slice(each->to).begin); // clocks are known to a bound alone
+            }
+        }
     }
 
     void giveEdges(std::vector<Edge> edges)

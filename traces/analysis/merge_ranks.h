@@ -3,7 +3,7 @@
 // One trace from the parts that ranks in processes of their own wrote, each by its own clock. Times move to rank 0's clock; what a
 // rank sent and another one received becomes one hand-off, on the sender's side from the producer's end to the arrival, with its edge
 // from the producer to the consumer. In a part, what came from elsewhere is a RECV of no length when it was there, with an edge to its
-// consumer.
+// consumer. A sum of replicas waits for the one that gives last, wherever that is: in a part it has an edge from the part's own backward.
 //
 //   rank 0   F0 |SEND_F0|                    F0 |--SEND_F0--|
 //   rank 1              |RECV_F0| F0   -->                  F0
