@@ -3,6 +3,7 @@
 #include "app/cli/durations.h"
 #include "app/cli/figures_json.h"
 #include "app/cli/figures_text.h"
+#include "app/cli/gpu_memory.h"
 #include "app/cli/trace_argument.h"
 #include "app/cli/trace_notes.h"
 #include "app/cli/verbs.h"
@@ -41,7 +42,8 @@ std::string heading(const std::string& file, const traces::Trace& trace)
     std::string text = fmt::format("{}: {}; {}, {}, {} clock\n", file, shapeText(trace.info), labelText(trace.info.label),
                                    counted(trace.sliceCount(), "event"), clockText(trace.info.clock));
     if (trace.lostEvents() > 0) text += "  " + counted(trace.lostEvents(), "event") + " lost while it was recorded\n";
-    for (const std::string& note : trace.notes()) text += fmt::format("  note: {}\n", note);
+    for (const std::string& note : trace.notes()) text += fmt::format("  warning: {}\n", note);
+    for (const std::string& note : trace.information()) text += fmt::format("  note: {}\n", note);
     text += clocksText(trace);
     return text;
 }
@@ -80,14 +82,18 @@ int analyze(const Options& options)
     const std::vector<traces::RankDeviceTime> deviceTimes = traces::deviceTimes(trace);
     text += durationsText(trace, durations);
     if (!deviceTimes.empty()) text += deviceTimeText(deviceTimes);
+    const std::vector<traces::GpuPeak> gpus = traces::gpuPeaks(trace);
+    if (!gpus.empty()) text += gpuMemoryText(trace, gpus);
     Json json{{"steps", steps},
               {"ranks", trace.info.ranks},
               {"events", trace.sliceCount()},
               {"clock", std::string(clockText(trace.info.clock))},
               {"notes", traces::caveatsOf(trace)},
+              {"information", trace.information()},
               {"clocks", clocksJson(trace)},
               {"durations", durationsJson(trace, durations)}};
     if (!deviceTimes.empty()) json["device_time"] = deviceTimeJson(deviceTimes);
+    if (!gpus.empty()) json["gpus"] = gpuMemoryJson(trace, gpus);
     if (options.waterfall) {
         const traces::Step step = middleStepOf(trace);
         const Expected<engine::Waterfall> waterfall = engine::waterfallOf(trace, step);

@@ -96,6 +96,7 @@ public:
                 recent_ = traces::RecentTrace(slices_);
             }
             if (writer_) writer_->write(record);
+            peaks_.take(record);
             // what does not fit is named in the trace, so that whoever opens it knows
             if (auto applied = recent_.take(record); !applied.ok()) addNote(applied.error().message);
         }
@@ -113,6 +114,7 @@ public:
         }
         run.slices = recent_.takenSlices();
         run.droppedSteps = recent_.droppedSteps();
+        run.gpuPeaks = peaks_.all();
         run.trace = recent_.release();
         if (journal_) note(journal_->close());
     }
@@ -162,6 +164,7 @@ private:
 
     std::size_t slices_;
     traces::RecentTrace recent_;
+    traces::GpuPeaks peaks_;
     ProgressLine progress_;
     bool notes_;
     std::optional<JournalFile> journal_;

@@ -10,11 +10,13 @@
 #include "app/cli/command.h"
 #include "engine/session/session.h"
 #include "engine/session/session_message.h"
+#include "traces/analysis/gpu_memory.h"
 #include "traces/store/recent_trace.h"
 
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace stagecraft::cli {
 
@@ -30,6 +32,7 @@ struct FollowOptions {
 struct LiveRun {
     traces::Trace trace; // of the steps that stayed in memory
     std::size_t slices = 0;       // of the whole run
+    std::vector<traces::GpuPeak> gpuPeaks; // the same
     std::size_t droppedSteps = 0; // before those of the trace
     engine::SessionState state = engine::SessionState::Idle;
     std::optional<engine::RunResult> result;

@@ -4,6 +4,7 @@
 #include "app/cli/device_time.h"
 #include "app/cli/durations.h"
 #include "app/cli/figures_text.h"
+#include "app/cli/gpu_memory.h"
 #include "app/cli/throughput.h"
 #include "traces/analysis/step_times.h"
 #include "traces/base/text.h"
@@ -98,9 +99,11 @@ Json resultJson(const LiveRun& run, const std::optional<traces::StepFigures>& fi
             {"gradient_max_abs_diff", result.gradientMaxAbsDiff},
             {"per_rank", figures ? ranksJson(run.trace, traces::StepIndex(run.trace), *figures) : Json::array()},
             {"notes", run.trace.notes()},
+            {"information", run.trace.information()},
             {"clocks", clocksJson(run.trace)}};
     json["throughput"] = throughputJson(result.throughput);
     if (const auto deviceTimes = traces::deviceTimes(run.trace); !deviceTimes.empty()) json["device_time"] = deviceTimeJson(deviceTimes);
+    if (!run.gpuPeaks.empty()) json["gpus"] = gpuMemoryJson(run.trace, run.gpuPeaks);
     json["measured"] = durationsJson(run.trace, traces::durationsOf(run.trace, kHistogramIntervals))["actions"];
     if (result.text) {
         json["token_entropy"] = result.text->entropy;
@@ -132,12 +135,14 @@ std::string resultText(const LiveRun& run, const std::optional<traces::StepFigur
     text += fmt::format("  output          {}\n", fmt::join(shapes, ", "));
     text += fmt::format("  gradient check  {}, largest difference {:.3g}\n", engine::gradientCheckText(result.gradientCheck),
                         result.gradientMaxAbsDiff);
-    for (const std::string& note : run.trace.notes()) text += fmt::format("  note            {}\n", note);
+    for (const std::string& note : run.trace.notes()) text += fmt::format("  warning         {}\n", traces::harmless(note));
+    for (const std::string& note : run.trace.information()) text += fmt::format("  note            {}\n", traces::harmless(note));
     text += clocksText(run.trace);
     if (result.text) text += fmt::format("\nthe model wrote before\n{}\n\nand after\n{}\n", indented(result.text->before), indented(result.text->after));
     text += activationsText(result);
     text += durationsText(run.trace, traces::durationsOf(run.trace, kHistogramIntervals));
     if (const auto deviceTimes = traces::deviceTimes(run.trace); !deviceTimes.empty()) text += deviceTimeText(deviceTimes);
+    if (!run.gpuPeaks.empty()) text += gpuMemoryText(run.trace, run.gpuPeaks);
     if (!figures) return text;
     const std::string among = run.droppedSteps > 0 ? fmt::format("last {}, which stayed in memory", traces::counted(run.trace.steps().size(), "step"))
                                                    : "trace";

@@ -88,6 +88,7 @@ traces::Expected<void> openTrace(ui::MainWindow& window, const WindowCommand& co
     }
     if (traces::Expected<void> opened = window.workbench().openTrace(command.trace); !opened.ok()) return opened;
     for (const QString& caveat : window.workbench().openedCaveats()) window.log().warn(caveat);
+    for (const QString& text : window.workbench().openedInformation()) window.log().note(text);
     window.log().note(window.workbench().meetTracePlan(itsPlan));
     return {};
 }

@@ -6,6 +6,7 @@
 namespace stagecraft::runtime {
 
 using traces::LostRecord;
+using traces::NoteKind;
 using traces::NoteRecord;
 using traces::Record;
 
@@ -31,7 +32,8 @@ void DeviceRecorder::finish(std::vector<Record>& out)
     put(out);
     for (std::string& sentence : sentences(counts_)) out.push_back(NoteRecord{std::move(sentence)});
     if (lanes_.unattributed() > 0)
-        out.push_back(NoteRecord{fmt::format("kernels and copies of the GPUs that belong to no action: {}; they have lanes of their own", lanes_.unattributed())});
+        out.push_back(NoteRecord{fmt::format("kernels and copies of the GPUs that belong to no action: {}; they have lanes of their own", lanes_.unattributed()),
+                                 NoteKind::Information});
 }
 
 void DeviceRecorder::put(std::vector<Record>& out)

@@ -55,7 +55,7 @@ Expected<void> chooseSums(RunnablePlan& runnable, const LocalSessionOptions& opt
     const Expected<const NcclSource*> source = ncclOf(options);
     if (!source.ok()) return cannotSum(source.error().message, "make NCCL be there");
     runnable.ncclSums = source.value();
-    runnable.notes.push_back(fmt::format("the gradients of the replicas are summed by NCCL {}", source.value()->version));
+    runnable.information.push_back(fmt::format("the gradients of the replicas are summed by NCCL {}", source.value()->version));
     return {};
 }
 

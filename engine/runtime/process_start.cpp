@@ -160,7 +160,7 @@ Expected<void> settleTogether(ProcessGroup& group, Expected<RunnablePlan>& runna
         else choice = TransportChoice{.nccl = false, .note = fmt::format("{}: {}", kByHost, id.error().message)};
     }
     if (!choice.value().nccl) plan.nccl.reset();
-    if (!choice.value().note.empty()) plan.notes.push_back(choice.value().note);
+    if (!choice.value().note.empty()) plan.information.push_back(choice.value().note);
     return {};
 }
 

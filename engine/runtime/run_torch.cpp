@@ -10,6 +10,7 @@
 #include "engine/runtime/cuda_devices.h"
 #include "engine/runtime/device_tracing.h"
 #include "engine/runtime/executor_torch.h"
+#include "engine/runtime/gpu_memory_torch.h"
 #include "engine/runtime/gradient_buckets.h"
 #include "engine/runtime/replica_part.h"
 #include "engine/runtime/processes_torch.h"
@@ -207,6 +208,7 @@ Run::Run(RunnablePlan runnable, const LocalSessionOptions& options, RecordInbox&
     if (info.memoryLimit == 0) info.memoryLimit = roomOnGpus(runnable_, options_.devices);
     recorder_.start(info);
     for (const std::string& note : runnable_.notes) recorder_.post(NoteRecord{note});
+    for (const std::string& text : runnable_.information) recorder_.post(NoteRecord{text, NoteKind::Information});
     if (runnable_.plan.run.device == DeviceKind::Cuda)
         watch_.emplace(runnable_.plan.machine.replicas * runnable_.schedule.ranks, monotonicClock(), options_.devicePatience.count());
     controller_ = std::jthread([this] { execute(); });
@@ -461,6 +463,7 @@ void Run::trainSteps()
         executions.push_back({r.plan, r.schedule, *replicas[j], recorder_, control_, keeper, clock_,
                               options_.cpuClock ? *options_.cpuClock : threadCpuClock(), r.costs, trouble_, r.firstStep(), tracing.marks(), sums ? &*sums : nullptr,
                               first + static_cast<int>(j), watch, r.ncclSums});
+    std::optional<GpuMemorySampler> memory(std::in_place, r, options_.devices, recorder_, clock_);
     switch (r.plan.run.mode) {
     case RunMode::Threads: runOnThreads(executions); break;
     case RunMode::Emulated: runEmulated(executions); break;
@@ -469,6 +472,7 @@ void Run::trainSteps()
         peakFlops_ = (peakFlops_ + others->peakFlops()) / (r.schedule.ranks * r.plan.machine.replicas); // rank 0 tells it
         break;
     }
+    memory.reset();
     tracing.end();
     if (keeper.completed() > 0) outputs_ = {outputShape(replicas)};
     if (text) text_->after = sampleText(replicas, r.plan, *text);

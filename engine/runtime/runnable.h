@@ -35,6 +35,7 @@ struct RunnablePlan {
     engine::CostTable costs;
     std::shared_ptr<const engine::Dataset> data; // that the plan learns from; nothing: synthetic
     std::vector<std::string> notes; // what whoever starts it should know
+    std::vector<std::string> information = {}; // which way it goes
     std::shared_ptr<const engine::Checkpoint> resume = {}; // that it goes on from
     std::vector<int> gpus = {};                            // of each rank; kOnCpu: none; of processes one's own alone
     std::vector<RankPlace> places = {};                    // of processes, by rank: where all are, as far as they have told each other

@@ -122,6 +122,40 @@ TEST(LiveRun, SaysItsNotesAsTheyComeAndOnce)
     EXPECT_EQ(toldSoFar, "stagecraft-cli: the run: it may not fit\n");
 }
 
+TEST(LiveRun, SaysWhichWayARunWentWithItsResultAndNotAsAWarning)
+{
+    PlayedSession session;
+    session.batches.push_back({{}, {lane(0), traces::NoteRecord{"by NCCL", traces::NoteKind::Information}}});
+    testing::internal::CaptureStderr();
+    const Expected<LiveRun> run = follow(session, {}, {});
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    ASSERT_TRUE(run.ok());
+    EXPECT_THAT(run.value().trace.information(), testing::ElementsAre("by NCCL"));
+}
+
+// The first step may have taken most, and the trace has let it go.
+TEST(LiveRun, KeepsThePeaksOfGpusThoughOnlyTheLastStepsStay)
+{
+    PlayedSession session;
+    const auto step = [](int number, traces::Bytes used) {
+        const traces::TimeNs begin = number * 10;
+        return std::vector<traces::Record>{
+            traces::SliceRecord{traces::LaneId{0}, {.begin = begin, .end = begin + 5, .step = traces::Step{number}}},
+            traces::GpuMemoryRecord{traces::GpuId{0}, begin, {.used = used}},
+            traces::StepRecord{{.step = traces::Step{number}, .span = {begin, begin + 5}, .loss = {}}}};
+    };
+    session.batches.push_back({{}, {lane(0), traces::GpuRecord{{.number = 1}}}});
+    for (int i = 0; i < 5; ++i) session.batches.push_back({{}, step(i, i == 0 ? 900 : 500)});
+    FollowOptions options;
+    options.slices = 1;
+    const Expected<LiveRun> run = follow(session, {}, options);
+    ASSERT_TRUE(run.ok());
+    ASSERT_GT(run.value().droppedSteps, 0U);
+    ASSERT_EQ(run.value().gpuPeaks.size(), 1U);
+    EXPECT_EQ(run.value().gpuPeaks.front().used, 900);
+    EXPECT_EQ(traces::gpuPeaks(run.value().trace).front().used, 500);
+}
+
 TEST(LiveRun, LeavesAnOlderTraceAloneWhereTheRunCannotStart)
 {
     const TemporaryFolder folder;

@@ -54,7 +54,7 @@ TEST_P(EveryMode, PrintsTheKeysOfTheContract)
     const Json json = runJsonOf({"run", "hello", "--mode", GetParam(), "--steps", "3", "--trace", trace, "--json"});
     EXPECT_THAT(keysOf(json),
                 ElementsAre("mode", "device", "steps", "step_ns", "predicted_step_ns", "ideal_step_ns", "efficiency", "loss",
-                            "outputs", "gradient_check", "gradient_max_abs_diff", "per_rank", "notes", "clocks", "throughput", "measured"));
+                            "outputs", "gradient_check", "gradient_max_abs_diff", "per_rank", "notes", "information", "clocks", "throughput", "measured"));
     EXPECT_EQ(json["mode"], GetParam());
     EXPECT_EQ(json["device"], "cpu");
     EXPECT_EQ(json["steps"], 3);

@@ -32,6 +32,39 @@ TEST(Trace, ShowsControlCharactersOfItsNotes)
     }
 }
 
+TEST(Trace, TellsTheMostOfEachGpusMemoryInEveryFormat)
+{
+    const TemporaryFolder folder;
+    const std::string file = folder.file("gpu.strace");
+    traces::Trace trace;
+    trace.info.ranks = 2;
+    trace.info.stageToRank = {traces::Rank{0}, traces::Rank{1}};
+    for (int r = 0; r < 2; ++r)
+        trace.append(trace.addLane({.rank = traces::Rank{r}, .kind = traces::LaneKind::Compute, .depth = 0, .name = ""}),
+                     {.begin = 0, .end = 1000, .action = traces::forward(traces::Stage{r}, traces::MicroBatch{0})});
+    constexpr traces::Bytes kMiB = 1 << 20;
+    const traces::GpuId gpu = trace.addGpu({.host = "node", .number = 3, .name = "NVIDIA H200", .total = 1000 * kMiB, .ranks = {traces::Rank{0}, traces::Rank{1}}});
+    trace.addGpuMemory(gpu, 100, {.active = 40 * kMiB, .reserved = 50 * kMiB, .used = 450 * kMiB});
+    trace.addGpuMemory(gpu, 700, {.active = 30 * kMiB, .reserved = 200 * kMiB, .used = 500 * kMiB});
+    trace.addInformation("boundary tensors go by NCCL");
+    ASSERT_TRUE(traces::saveJournal(trace, file).ok());
+    const std::string json = folder.file("gpu.json.gz");
+    const Output converted = stagecraft({"convert", file, json});
+    ASSERT_EQ(converted.exitCode, 0) << converted.err;
+    EXPECT_EQ(converted.err, "") << "nothing is amiss";
+    for (const std::string& each : {file, json}) {
+        const Json told = jsonOf({"analyze", each, "--json"});
+        EXPECT_EQ(told["gpus"], Json::parse(R"([{"gpu": 3, "host": "node", "name": "NVIDIA H200", "ranks": [0, 1], "total_bytes": 1048576000,
+            "peak_active_bytes": 41943040, "peak_reserved_bytes": 209715200, "peak_other_bytes": 419430400, "peak_used_bytes": 524288000,
+            "peak_used_ns": 700}])"));
+        EXPECT_EQ(told["information"], Json::parse(R"(["boundary tensors go by NCCL"])"));
+        EXPECT_EQ(told["notes"], Json::array());
+    }
+    const std::string text = stagecraft({"analyze", file}).out;
+    EXPECT_THAT(text, HasSubstr("  note: boundary tensors go by NCCL\n"));
+    EXPECT_THAT(text, HasSubstr("GPU 3  0,1    40 MiB   200 MiB  400 MiB  500 MiB  1000 MiB  50 %"));
+}
+
 // Kernels of 60 % of a block, a copy that half of them hides, and a gap whose cause is known.
 TEST(Trace, TellsWhereTheTimeOfBlocksWentOnTheDevice)
 {
@@ -70,7 +103,7 @@ TEST_P(ReadableFormat, KeepsTheFigures)
     Json simulated =
         jsonOf({"simulate", "--latency", "100us", "--schedule", "interleaved", "--chunks", "2", "--trace", file, "--json"});
     const Json analysed = jsonOf({"analyze", file, "--json"});
-    EXPECT_THAT(keysOf(analysed), ElementsAre("steps", "ranks", "events", "clock", "notes", "clocks", "durations"));
+    EXPECT_THAT(keysOf(analysed), ElementsAre("steps", "ranks", "events", "clock", "notes", "information", "clocks", "durations"));
     EXPECT_EQ(analysed["ranks"], 4);
     EXPECT_EQ(analysed["clock"], "virtual");
     ASSERT_EQ(analysed["steps"].size(), 1U);
@@ -236,7 +269,7 @@ TEST(Analyze, ReadsAJournalThatWasCutOffAndSaysSo)
     spill(part, bytes.substr(0, bytes.size() * 3 / 4));
     const Output output = stagecraft({"analyze", part});
     EXPECT_EQ(output.exitCode, 0) << output.err;
-    EXPECT_THAT(output.out, HasSubstr("note: "));
+    EXPECT_THAT(output.out, HasSubstr("  warning: "));
     const Output json = stagecraft({"analyze", part, "--json"});
     EXPECT_EQ(json.exitCode, 0);
     const Json told = Json::parse(json.out, nullptr, false);

@@ -102,7 +102,7 @@ TEST_P(ReplicatedFamilyByNccl, TrainsAsOnTheCpuInAnOrderThatEventsGive)
     EXPECT_EQ(collectivesOf(outcome.trace), collectivesOf(onCpu.trace));
     EXPECT_EQ(outcome.trace.lostEvents(), 0);
     if (GetParam().name == "forward-only") return; // nothing to sum
-    EXPECT_THAT(outcome.trace.notes(), Contains("the gradients of the replicas are summed by NCCL 2.28.9"));
+    EXPECT_THAT(outcome.trace.information(), Contains("the gradients of the replicas are summed by NCCL 2.28.9"));
     EXPECT_THAT(gpus.nccl().log(), Contains(StartsWith("sum 1: ")));
     for (int r = 0; r < 2 * plan.pipeline.ranks; ++r)
         for (const MemoryClass memory : {MemoryClass::Weights, MemoryClass::Optimizer, MemoryClass::Gradients})

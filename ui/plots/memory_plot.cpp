@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/plots/memory_plot.h"
 
+#include "traces/analysis/gpu_memory.h"
 #include "ui/plots/in_flight_curve.h"
 #include "ui/plots/memory_curve.h"
 #include "ui/plots/tickers.h"
@@ -126,6 +127,8 @@ MemoryPlot::MemoryPlot(TimelineScene& scene, QWidget* parent)
     for (QCPAbstractItem* item : {static_cast<QCPAbstractItem*>(cursor_), static_cast<QCPAbstractItem*>(peak_), static_cast<QCPAbstractItem*>(peakText_)})
         item->setLayer(QStringLiteral("overlay"));
 
+    makeChooser();
+
     connect(&scene_, &TimelineScene::sourcesChanged, this, &MemoryPlot::rebuild);
     connect(&scene_, &TimelineScene::dataChanged, this, &MemoryPlot::addData);
     connect(&scene_, &TimelineScene::analysed, this, &MemoryPlot::addData);
@@ -161,6 +164,7 @@ void MemoryPlot::setMargins(double left, double right)
     left_ = left;
     right_ = right;
     plot_->axisRect()->setMargins(QMargins(static_cast<int>(std::lround(left)), 8, static_cast<int>(std::lround(right)), 8));
+    placeChooser();
     showRange();
 }
 
@@ -171,6 +175,8 @@ void MemoryPlot::setRank(std::optional<Rank> rank)
 {
     if (rank == rank_) return;
     rank_ = rank;
+    if (rank_ && gpu_ && trace())
+        if (const std::optional<traces::GpuId> its = gpuOfRank(*trace(), *rank_)) gpu_ = its;
     rebuild();
 }
 
@@ -202,12 +208,26 @@ void MemoryPlot::addCurve(std::unique_ptr<RankCurve> sum, const QString& name, c
     curves_.push_back({std::move(sum), graph, name});
 }
 
+// Above the one before, with its ground.
+void MemoryPlot::addStacked(std::unique_ptr<RankCurve> sum, const QString& name, const QColor& colour)
+{
+    QCPGraph* below = curves_.empty() ? nullptr : curves_.back().graph;
+    addCurve(std::move(sum), name, QPen(mixed(colour, theme_.text, 0.15), 1));
+    QColor fill = colour;
+    fill.setAlphaF(0.75F);
+    curves_.back().graph->setBrush(fill);
+    if (below) curves_.back().graph->setChannelFillGraph(below);
+}
+
 MemoryPlot::Composition MemoryPlot::compositionNow() const
 {
     Composition now;
     now.reference = trace();
     if (!now.reference) return now;
-    now.inFlight = now.reference->memory().empty();
+    now.gpus = now.reference->gpus().size();
+    now.ofGpus = wantsGpus_ && now.gpus > 0;
+    if (now.ofGpus && gpu_ && index(*gpu_) < now.gpus) now.gpu = gpu_;
+    now.inFlight = !now.ofGpus && now.reference->memory().empty();
     now.ranks = ranksOf(*now.reference);
     for (const MemoryClass memory : kStack)
         if (rank_ && now.reference->memorySeries(*rank_, memory)) now.classes |= bit(memory);
@@ -229,21 +249,19 @@ void MemoryPlot::rebuild()
     chunks_ = source ? std::max(1, source->info.chunks) : 1;
     plot_->yAxis->setTicker(composition_.inFlight ? countTicker_ : byteTicker_);
     labelAxis();
-    const bool chosen = rank_ && std::find(ranks.begin(), ranks.end(), *rank_) != ranks.end();
-    if (chosen && !composition_.inFlight) {
+    fillChooser();
+    const bool chosen = !composition_.ofGpus && rank_ && std::find(ranks.begin(), ranks.end(), *rank_) != ranks.end();
+    stacked_ = composition_.ofGpus ? composition_.gpu.has_value() : chosen && !composition_.inFlight;
+    if (composition_.ofGpus) {
+        addGpuCurves();
+    } else if (stacked_) {
         unsigned classes = 0;
         for (const MemoryClass memory : kStack) {
             if (!(composition_.classes & bit(memory))) continue;
             classes |= bit(memory);
             const auto text = traces::memoryClassText(memory);
-            const QColor colour = theme_.memoryClasses[static_cast<std::size_t>(memory)];
-            QCPGraph* below = curves_.empty() ? nullptr : curves_.back().graph;
-            addCurve(std::make_unique<MemoryCurve>(*rank_, classes), QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())),
-                     QPen(mixed(colour, theme_.text, 0.15), 1));
-            QColor fill = colour;
-            fill.setAlphaF(0.75F);
-            curves_.back().graph->setBrush(fill);
-            if (below) curves_.back().graph->setChannelFillGraph(below);
+            addStacked(std::make_unique<MemoryCurve>(*rank_, classes), QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size())),
+                       theme_.memoryClasses[static_cast<std::size_t>(memory)]);
         }
     } else {
         for (const Rank rank : ranks) {
@@ -261,7 +279,7 @@ void MemoryPlot::rebuild()
         const int every = (count + kMostLegendRanks - 1) / kMostLegendRanks;
         if (i % std::max(1, every) != 0 && i != count - 1) curve.graph->removeFromLegend();
     }
-    if (composition_.other) addPredictions(chosen ? std::vector<Rank>{*rank_} : ranks, chosen && !composition_.inFlight);
+    if (composition_.other && !composition_.ofGpus) addPredictions(chosen ? std::vector<Rank>{*rank_} : ranks, stacked_);
     plot_->legend->setVisible(!curves_.empty());
     addData();
 }
@@ -324,7 +342,7 @@ void MemoryPlot::addData()
     note_->setVisible(curves_.empty() && !scene_.empty());
     plot_->yAxis->setVisible(!curves_.empty());
     // the limit is in sight where the curves come near it; far above them it would press them flat
-    const double limit = composition_.inFlight || !trace() ? 0 : static_cast<double>(trace()->info.memoryLimit);
+    const auto limit = static_cast<double>(this->limit());
     double top = highest * kHeadRoom;
     if (limit > 0 && limit < kNearLimit * highest) top = std::max(top, limit * 1.25);
     plot_->yAxis->setRange(0, highest > 0 ? top : 1);
@@ -332,6 +350,12 @@ void MemoryPlot::addData()
     markLimit();
     showHover();
     showRange();
+}
+
+traces::Bytes MemoryPlot::limit() const
+{
+    if (composition_.inFlight || !trace()) return 0;
+    return composition_.ofGpus ? gpuTotal() : trace()->info.memoryLimit;
 }
 
 void MemoryPlot::showRange()
@@ -360,6 +384,7 @@ void MemoryPlot::resizeEvent(QResizeEvent* event)
 {
     QWidget::resizeEvent(event);
     labelAxis();
+    placeChooser();
     placePeakText();
     placeCursor();
     wrapLegend();

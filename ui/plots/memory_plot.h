@@ -2,7 +2,8 @@
 //
 // Memory of each rank on the timeline's own time axis: the total of every rank, or of one chosen rank what it is made of,
 // stacked, with its peak marked and what makes it up; the limit of a rank where the trace knows one, and the moment from which it
-// would run out; dashed what was simulated beside it. A trace that records no bytes shows the micro-batches
+// would run out; dashed what was simulated beside it. Where the trace knows the memory of GPUs, a chooser beside the axis shows that
+// instead: of one GPU its parts stacked, with the card's total as limit, or what is used of each. A trace that records no bytes shows the micro-batches
 // whose activations each rank holds instead. Replots at most once per event-loop turn.
 //
 //   MemoryPlot memory(scene);
@@ -21,6 +22,7 @@
 #include <optional>
 #include <vector>
 
+class QComboBox;
 class QCustomPlot;
 class QCPAxisTicker;
 class QCPGraph;
@@ -41,12 +43,16 @@ public:
     void setTheme(const Theme& theme);
     void setMargins(double left, double right); // TimelineWidget's headerWidth() and rightMargin(), to align with it
     [[nodiscard]] std::optional<traces::Rank> rank() const { return rank_; }
+    [[nodiscard]] bool showsGpus() const { return composition_.ofGpus; }
     [[nodiscard]] QCustomPlot& plot() { return *plot_; } // for exports and tests
 
     QSize sizeHint() const override;
 
 public slots:
-    void setRank(std::optional<stagecraft::traces::Rank> rank); // nullopt: the totals of all
+    // nullopt: the totals of all. Where one GPU is shown, it becomes that of the rank.
+    void setRank(std::optional<stagecraft::traces::Rank> rank);
+    void showRanks();
+    void showGpu(std::optional<stagecraft::traces::GpuId> gpu); // nullopt: all; ranks where the trace has none
     void setHoverTime(std::optional<stagecraft::traces::TimeNs> shown);
 
 signals:
@@ -62,6 +68,7 @@ private:
         std::unique_ptr<RankCurve> sum;
         QCPGraph* graph = nullptr;
         QString name;
+        std::optional<traces::GpuId> gpu = {}; // whose it is, where it is none of a rank
     };
     struct Prediction { // the other source's curve of one rank
         std::unique_ptr<RankCurve> total;
@@ -77,6 +84,9 @@ private:
         bool otherInFlight = false;
         std::vector<traces::Rank> ranks;
         unsigned classes = 0;        // of the chosen rank
+        std::size_t gpus = 0;        // that the trace knows
+        bool ofGpus = false;         // they are shown
+        std::optional<traces::GpuId> gpu; // that one alone
 
         bool operator==(const Composition&) const = default;
     };
@@ -85,6 +95,14 @@ private:
     void addData(); // the same curves, longer
     void addReferenceData(Curve& curve);
     void addCurve(std::unique_ptr<RankCurve> sum, const QString& name, const QPen& pen);
+    void addStacked(std::unique_ptr<RankCurve> sum, const QString& name, const QColor& colour);
+    void makeChooser();
+    void fillChooser();
+    void placeChooser();
+    void addGpuCurves();
+    [[nodiscard]] traces::Bytes gpuTotal() const; // 0: not known
+    void tellGpuPeak(traces::GpuId gpu, const RankPoint& point);
+    [[nodiscard]] traces::Bytes limit() const; // of the curves; 0: none
     void addPredictions(const std::vector<traces::Rank>& ranks, bool stacked);
     void showPredictions();
     void labelAxis();
@@ -109,7 +127,10 @@ private:
     TimelineScene& scene_;
     Theme theme_;
     std::optional<traces::Rank> rank_;
+    bool wantsGpus_ = false;
+    std::optional<traces::GpuId> gpu_; // of those; nullopt: all
     std::optional<traces::TimeNs> hoverTime_;
+    QComboBox* chooser_ = nullptr;
     QCustomPlot* plot_;
     QSharedPointer<TimeTicker> timeTicker_;
     QCPItemStraightLine* cursor_;
@@ -125,6 +146,7 @@ private:
     std::vector<Curve> curves_;
     std::vector<Prediction> predictions_;
     Composition composition_;
+    bool stacked_ = false; // the curves hold the sum below them too
     int chunks_ = 1; // of the trace, for micro-batches in flight
     double left_ = 130; // of the axes
     double right_ = 16;

@@ -32,7 +32,7 @@ void MemoryPlot::showHover()
         if (cursor_->visible()) {
             const TimeNs t = *hoverTime_ - shift();
             std::int64_t value = curve.sum->at(t);
-            if (rank_ && i > 0) value -= curves_[i - 1].sum->at(t); // curves of a stack hold the sum below them too
+            if (stacked_ && i > 0) value -= curves_[i - 1].sum->at(t); // curves of a stack hold the sum below them too
             name += QStringLiteral("  ") + valueText(value);
         }
         curve.graph->setName(name);

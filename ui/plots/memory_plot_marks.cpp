@@ -45,6 +45,7 @@ void MemoryPlot::markPeak()
     const RankPoint point = top->sum->highest();
     const double key = static_cast<double>(point.time + shift());
     peak_->position->setCoords(key, static_cast<double>(point.value) * unit());
+    if (top->gpu) return tellGpuPeak(*top->gpu, point);
     peakLine_ = tr("peak %1 on rank %2").arg(valueText(point.value)).arg(top->sum->rank().value);
     peakParts_ = compositionText(top->sum->rank());
 }
@@ -91,7 +92,7 @@ QString MemoryPlot::compositionText(Rank rank) const
 // The limit as a line across, and the first moment at which a rank holds more.
 void MemoryPlot::markLimit()
 {
-    const traces::Bytes limit = composition_.inFlight || !trace() ? 0 : trace()->info.memoryLimit;
+    const traces::Bytes limit = this->limit();
     const bool seen = limit > 0 && !curves_.empty() && static_cast<double>(limit) < plot_->yAxis->range().upper;
     limit_->setVisible(seen);
     limitText_->setVisible(seen);
@@ -100,9 +101,9 @@ void MemoryPlot::markLimit()
     if (!seen) return;
     limit_->point1->setCoords(0, static_cast<double>(limit));
     limit_->point2->setCoords(1, static_cast<double>(limit));
-    limitText_->setText(tr("limit\n%1").arg(sizeText(limit)));
+    limitText_->setText((composition_.ofGpus ? tr("total\n%1") : tr("limit\n%1")).arg(sizeText(limit)));
     limitText_->position->setCoords(0, static_cast<double>(limit));
-    if (scene_.steps(scene_.reference()).all().size() > kMostSearchedSteps) return;
+    if (composition_.ofGpus || scene_.steps(scene_.reference()).all().size() > kMostSearchedSteps) return;
     const traces::MemoryPeak* first = nullptr;
     for (const StepPlace& place : scene_.steps(scene_.reference()).all())
         for (const traces::MemoryPeak& peak : scene_.insight(scene_.reference(), place.step).peaks)

@@ -196,6 +196,7 @@ void FileController::showTrace(const QString& file, Expected<traces::Trace> trac
     if (shown.ok()) recent_.add(file);
     if (!report(shown, tr("Open trace"), tr("Opened %1.").arg(file))) return;
     for (const QString& caveat : workbench_.openedCaveats()) emit warning(caveat);
+    for (const QString& text : workbench_.openedInformation()) emit note(text);
     emit note(workbench_.meetTracePlan(itsPlan));
 }
 

@@ -95,6 +95,7 @@ void RunController::begin()
     progress_ = 0;
     misfits_ = 0;
     notesSeen_ = 0;
+    informationSeen_ = 0;
 }
 
 void RunController::take(const std::vector<traces::Record>& records)
@@ -119,6 +120,8 @@ void RunController::tellNewCaveats()
         const auto now = notes.begin() + static_cast<std::ptrdiff_t>(notesSeen_);
         if (*now != failureNote_ && std::find(notes.begin(), now, *now) == now) emit warning(tr("The %1: %2").arg(label(), toQt(*now)));
     }
+    for (; informationSeen_ < trace_->information().size(); ++informationSeen_)
+        emit note(tr("The %1: %2").arg(label(), toQt(trace_->information()[informationSeen_])));
 }
 
 std::optional<double> RunController::lastLoss() const

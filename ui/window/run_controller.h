@@ -76,6 +76,7 @@ private:
     double progress_ = 0;
     int misfits_ = 0; // records that did not fit
     std::size_t notesSeen_ = 0; // of the trace
+    std::size_t informationSeen_ = 0;
 };
 
 // Why this plan cannot be run, or empty.

@@ -199,6 +199,14 @@ QStringList Workbench::openedCaveats() const
     return told;
 }
 
+QStringList Workbench::openedInformation() const
+{
+    QStringList told;
+    if (!other_ || otherFile_.isEmpty()) return told; // as above
+    for (const std::string& text : other_->information()) told << tr("%1: %2").arg(QFileInfo(otherFile_).fileName(), toQt(text));
+    return told;
+}
+
 void Workbench::closeOther()
 {
     if (!other_ || run_.active()) return;

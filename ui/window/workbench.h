@@ -81,6 +81,7 @@ public:
     void closeOther();
     // What whoever uses the opened trace must know of it, each with the file's name; none where no trace is opened.
     [[nodiscard]] QStringList openedCaveats() const;
+    [[nodiscard]] QStringList openedInformation() const; // the same of what is good to know: nothing is amiss
 
     // The plan that the trace beside the simulated one carries, where it is another than the lab's; else an error that says why
     // there is none to take over.

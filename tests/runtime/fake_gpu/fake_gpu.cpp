@@ -18,6 +18,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -26,6 +27,8 @@
 #include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <unordered_map>
+#include <utility>
 
 namespace stagecraft::test {
 
@@ -141,16 +144,97 @@ struct GuardImpl final : c10::impl::DeviceGuardImplInterface {
     }
 };
 
+// What an allocator that keeps what it was given back has taken from each GPU.
+class Reserves {
+public:
+    void clear()
+    {
+        const std::lock_guard lock(mutex_);
+        gpus_ = {};
+        blocks_.clear();
+        driverCalls_ = 0;
+    }
+    void take(DeviceIndex device, const void* block, std::size_t size)
+    {
+        const auto bytes = static_cast<traces::Bytes>(size);
+        const std::lock_guard lock(mutex_);
+        blocks_[block] = {device, bytes};
+        Reserve& gpu = gpus_.at(static_cast<std::size_t>(device));
+        gpu.now.active += bytes;
+        gpu.now.mostActive = std::max(gpu.now.mostActive, gpu.now.active);
+        gpu.peak = std::max(gpu.peak, gpu.now.active);
+        const traces::Bytes segments = (gpu.now.active + FakeGpus::kSegment - 1) / FakeGpus::kSegment;
+        gpu.now.reserved = std::max(gpu.now.reserved, segments * FakeGpus::kSegment);
+    }
+    void letGo(const void* block)
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = blocks_.find(block);
+        if (found == blocks_.end()) return; // of an earlier run
+        gpus_.at(static_cast<std::size_t>(found->second.first)).now.active -= found->second.second;
+        blocks_.erase(found);
+    }
+    [[nodiscard]] c10::CachingDeviceAllocator::DeviceStats stats(DeviceIndex device) const
+    {
+        const std::lock_guard lock(mutex_);
+        const Reserve& gpu = gpus_.at(static_cast<std::size_t>(device));
+        c10::CachingDeviceAllocator::DeviceStats stats;
+        stats.active_bytes[0] = {.current = gpu.now.active, .peak = gpu.peak, .allocated = 0, .freed = 0};
+        stats.reserved_bytes[0] = {.current = gpu.now.reserved, .peak = gpu.now.reserved, .allocated = 0, .freed = 0};
+        return stats;
+    }
+    void forgetPeak(DeviceIndex device)
+    {
+        const std::lock_guard lock(mutex_);
+        Reserve& gpu = gpus_.at(static_cast<std::size_t>(device));
+        gpu.peak = gpu.now.active;
+    }
+    std::pair<std::size_t, std::size_t> freeAndTotal(DeviceIndex device)
+    {
+        const std::lock_guard lock(mutex_);
+        ++driverCalls_;
+        const traces::Bytes free = setup.memory - setup.besides - gpus_.at(static_cast<std::size_t>(device)).now.reserved;
+        return {static_cast<std::size_t>(free), static_cast<std::size_t>(setup.memory)};
+    }
+    [[nodiscard]] FakeGpus::Memory of(int device) const
+    {
+        const std::lock_guard lock(mutex_);
+        return gpus_.at(static_cast<std::size_t>(device)).now;
+    }
+    [[nodiscard]] int driverCalls() const
+    {
+        const std::lock_guard lock(mutex_);
+        return driverCalls_;
+    }
+
+private:
+    struct Reserve {
+        FakeGpus::Memory now;
+        traces::Bytes peak = 0; // that LibTorch may have forgotten
+    };
+    mutable std::mutex mutex_; // guards all below
+    std::array<Reserve, kMostDevices> gpus_{};
+    std::unordered_map<const void*, std::pair<DeviceIndex, traces::Bytes>> blocks_;
+    int driverCalls_ = 0;
+};
+
+Reserves& reserves()
+{
+    static auto* all = new Reserves; // as the books
+    return *all;
+}
+
 class DeviceMemory final : public c10::DeviceAllocator {
 public:
     c10::DataPtr allocate(std::size_t bytes) override
     {
         const Device device = deviceOf(currentDevice);
         if (bytes == 0) return {nullptr, nullptr, &letGo, device};
-        const auto room = static_cast<std::size_t>(setup.memory) - books().held(currentDevice);
+        const auto room = static_cast<std::size_t>(setup.memory - setup.besides) - books().held(currentDevice);
         TORCH_CHECK_WITH(OutOfMemoryError, bytes <= room, "CUDA out of memory. Tried to allocate ", bytes, " bytes; ", room, " are free");
         void* const data = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
         books().take(currentStreamOf(currentDevice), data, bytes);
+        reserves().take(currentDevice, data, bytes);
         if (theBooks.taken != nullptr) theBooks.taken(data, static_cast<traces::Bytes>(bytes));
         return {data, data, &letGo, device};
     }
@@ -159,15 +243,21 @@ public:
     bool initialized() override { return true; }
     void emptyCache(c10::MempoolId_t) override {}
     void recordStream(const c10::DataPtr&, Stream) override { throw std::logic_error("nothing here is kept alive by record_stream"); }
-    c10::CachingDeviceAllocator::DeviceStats getDeviceStats(DeviceIndex) override { return {}; }
+    c10::CachingDeviceAllocator::DeviceStats getDeviceStats(DeviceIndex device) override { return reserves().stats(device); }
+    std::pair<std::size_t, std::size_t> getMemoryInfo(DeviceIndex device) override
+    {
+        expectSound();
+        return reserves().freeAndTotal(device);
+    }
     void resetAccumulatedStats(DeviceIndex) override {}
-    void resetPeakStats(DeviceIndex) override {}
+    void resetPeakStats(DeviceIndex device) override { reserves().forgetPeak(device); }
 
 private:
     static void letGo(void* data)
     {
         if (data == nullptr) return;
         books().letGo(data);
+        reserves().letGo(data);
         if (theBooks.gone != nullptr) theBooks.gone(data);
         std::free(data);
     }
@@ -447,6 +537,7 @@ void FakeGpus::reset(const Setup& wanted)
     setup = wanted;
     for (std::atomic<bool>& each : test::contexts) each = false;
     constexpr int kNever = std::numeric_limits<int>::max();
+    reserves().clear();
     books().reset({.failsFrom = wanted.failsFrom.value_or(kNever), .hangsFrom = wanted.hangsFrom.value_or(kNever)});
     devices.gpus_.clear();
     for (int i = 0; i < wanted.count; ++i) devices.gpus_.push_back({"fake GPU", wanted.memory, "0.0", "bus " + std::to_string(i)});
@@ -484,6 +575,8 @@ std::vector<int> FakeGpus::contexts() const
 int FakeGpus::operations() const { return books().operations(); }
 int FakeGpus::hostWaits() const { return books().hostWaits(); }
 void FakeGpus::release() { books().release(); }
+FakeGpus::Memory FakeGpus::memory(int gpu) const { return reserves().of(gpu); }
+int FakeGpus::driverCalls() const { return reserves().driverCalls(); }
 int FakeGpus::blocks() const { return books().blocks(); }
 
 } // namespace stagecraft::test

@@ -35,6 +35,7 @@ public:
     struct Setup {
         int count = 1;
         traces::Bytes memory = traces::Bytes{1} << 40; // that each says it has, and has: beyond it LibTorch's error comes
+        traces::Bytes besides = 0; // of that, what others use: a context, another process
         traces::TimeNs ofOperation = 0;      // what each takes that computes something
         traces::TimeNs ofCopy = 0;           // from one device to another
         traces::TimeNs ofExchange = 0;       // with another rank, once both have come
@@ -69,6 +70,15 @@ public:
     [[nodiscard]] int operations() const; // so far
     [[nodiscard]] int hostWaits() const;  // how often a thread has waited for a stream
     void release(); // what hangs goes on
+    // Of one GPU: what is in blocks, and the most that was since reset(); what an allocator that gives nothing back has reserved for it.
+    struct Memory {
+        traces::Bytes active = 0;
+        traces::Bytes mostActive = 0;
+        traces::Bytes reserved = 0;
+    };
+    static constexpr traces::Bytes kSegment = 4096; // that the reserve grows by
+    [[nodiscard]] Memory memory(int gpu) const;
+    [[nodiscard]] int driverCalls() const; // how often somebody asked what is free
     // How many blocks are alive.
     [[nodiscard]] int blocks() const;
 

@@ -143,7 +143,8 @@ void run(Stream& stream, const engine::Plan& plan)
     }
     if (plan.name == "noted")
         stream.records({traces::NoteRecord{"the memory may not suffice"}, traces::NoteRecord{"the machine was busy"},
-                        traces::NoteRecord{"the memory may not suffice"}});
+                        traces::NoteRecord{"the memory may not suffice"},
+                        traces::NoteRecord{"boundary tensors go by NCCL", traces::NoteKind::Information}});
     stream.records({opened, middle});
     if (plan.name == "exit") {
         std::fprintf(stderr, "last words\n");

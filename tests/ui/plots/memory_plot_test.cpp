@@ -6,6 +6,7 @@
 #include "ui/timeline/timeline_widget.h"
 
 #include <QApplication>
+#include <QComboBox>
 #include <QSignalSpy>
 #include <qcustomplot.h>
 
@@ -400,6 +401,115 @@ TEST_F(Memory, MarksTheLimitAndWhereItIsBroken)
     scene_.setSources({{roomy}});
     EXPECT_FALSE(saidIn(memory_.plot()).join(" ").contains("limit")) << "far above the curves it would press them flat";
     EXPECT_LT(memory_.plot().yAxis->range().upper, 1000);
+}
+
+// Two cards of 1000 bytes; the first has both ranks and 300 bytes of others.
+std::shared_ptr<traces::Trace> onGpus()
+{
+    const auto trace = twoRanks({.label = traces::TraceLabel::Measured});
+    const traces::GpuId first = trace->addGpu({.number = 0, .name = "H200", .total = 1000, .ranks = {Rank{0}, Rank{1}}});
+    const traces::GpuId second = trace->addGpu({.number = 1, .name = "H200", .total = 1000, .ranks = {Rank{2}}});
+    trace->addGpuMemory(first, 0, {.active = 100, .reserved = 200, .used = 500});
+    trace->addGpuMemory(first, 2 * kMs, {.active = 380, .reserved = 400, .used = 700});
+    trace->addGpuMemory(first, 5 * kMs, {.active = 50, .reserved = 400, .used = 700});
+    trace->addGpuMemory(second, 0, {.active = 10, .reserved = 20, .used = 30});
+    return trace;
+}
+
+QComboBox* chooserOf(MemoryPlot& memory) { return memory.findChild<QComboBox*>("memoryChooser"); }
+
+void choose(MemoryPlot& memory, const QString& entry)
+{
+    QComboBox* chooser = chooserOf(memory);
+    chooser->setCurrentIndex(chooser->findText(entry));
+    emit chooser->activated(chooser->currentIndex());
+}
+
+TEST_F(Memory, OffersGpusWhereTheTraceKnowsSome)
+{
+    scene_.setSources({{twoRanks()}});
+    EXPECT_FALSE(chooserOf(memory_)->isVisible());
+    scene_.setSources({{onGpus()}});
+    ASSERT_TRUE(chooserOf(memory_)->isVisible());
+    QStringList entries;
+    for (int i = 0; i < chooserOf(memory_)->count(); ++i) entries << chooserOf(memory_)->itemText(i);
+    EXPECT_EQ(entries, (QStringList{"Ranks", "GPUs", "GPU 0", "GPU 1"}));
+    EXPECT_EQ(chooserOf(memory_)->currentText(), "Ranks");
+    EXPECT_EQ(names(), (QStringList{"rank 0", "rank 1"}));
+    EXPECT_EQ(chooserOf(memory_)->itemData(2, Qt::ToolTipRole).toString(), "H200, with ranks 0, 1");
+    // what curves and the axis' numbers have is left to them
+    EXPECT_LE(chooserOf(memory_)->geometry().right(), 130 - 50);
+    EXPECT_LT(chooserOf(memory_)->geometry().bottom(), memory_.height());
+}
+
+TEST_F(Memory, StacksThePartsOfAGpu)
+{
+    scene_.setSources({{onGpus()}});
+    choose(memory_, "GPU 0");
+    EXPECT_EQ(names(), (QStringList{"active", "reserved, unused", "other"}));
+    EXPECT_EQ(value(0, 1), 100);
+    EXPECT_EQ(value(1, 1), 200);
+    EXPECT_EQ(value(2, 1), 500);
+    EXPECT_EQ(value(0, 3), 380);
+    EXPECT_EQ(value(2, 6), 700);
+    EXPECT_EQ(memory_.plot().graph(2)->channelFillGraph(), memory_.plot().graph(1));
+    EXPECT_TRUE(saidIn(memory_.plot()).contains("peak 700 B of 1000 B on GPU 0\nactive 380 B, reserved but unused 20 B, other 300 B"))
+        << saidIn(memory_.plot()).join(" | ").toStdString();
+    EXPECT_TRUE(saidIn(memory_.plot()).contains("total\n1000 B")) << "the curves come near it";
+    memory_.setHoverTime(6 * kMs);
+    EXPECT_EQ(names(), (QStringList{"active  50 B", "reserved, unused  350 B", "other  300 B"}));
+    memory_.setHoverTime(std::nullopt);
+    choose(memory_, "Ranks");
+    EXPECT_EQ(names(), (QStringList{"rank 0", "rank 1"}));
+}
+
+TEST_F(Memory, ShowsWhatIsUsedOfEachGpu)
+{
+    scene_.setSources({{onGpus()}});
+    choose(memory_, "GPUs");
+    EXPECT_EQ(names(), (QStringList{"GPU 0", "GPU 1"}));
+    EXPECT_EQ(value(0, 3), 700);
+    EXPECT_EQ(value(1, 3), 30);
+    memory_.setHoverTime(1 * kMs);
+    EXPECT_EQ(names(), (QStringList{"GPU 0  500 B", "GPU 1  30 B"}));
+}
+
+TEST_F(Memory, FollowsASelectedRankToItsGpu)
+{
+    scene_.setSources({{onGpus()}});
+    choose(memory_, "GPU 1");
+    EXPECT_EQ(value(2, 3), 30);
+    memory_.setRank(Rank{1});
+    EXPECT_EQ(chooserOf(memory_)->currentText(), "GPU 0");
+    EXPECT_EQ(value(2, 3), 700);
+    memory_.setRank(std::nullopt);
+    EXPECT_EQ(chooserOf(memory_)->currentText(), "GPU 0");
+    choose(memory_, "Ranks");
+    memory_.setRank(Rank{0});
+    EXPECT_EQ(names(), (QStringList{"activations"}));
+}
+
+// The choice stays: for the next run, whose first records bring its GPUs.
+TEST_F(Memory, KeepsTheChoiceWhileARunGrows)
+{
+    scene_.setSources({{onGpus()}});
+    choose(memory_, "GPU 0");
+    const auto run = twoRanks({.label = traces::TraceLabel::Measured});
+    scene_.setSources({{run, {}, true}});
+    EXPECT_FALSE(memory_.showsGpus());
+    EXPECT_EQ(names(), (QStringList{"rank 0", "rank 1"}));
+    run->addGpu({.number = 4, .total = 1'000'000});
+    run->addGpuMemory(traces::GpuId{0}, 0, {.active = 5, .reserved = 6, .used = 7});
+    scene_.dataArrived();
+    EXPECT_TRUE(memory_.showsGpus());
+    EXPECT_EQ(chooserOf(memory_)->currentText(), "GPU 4");
+    EXPECT_EQ(value(2, 3), 7);
+    run->addGpuMemory(traces::GpuId{0}, 4 * kMs, {.active = 5, .reserved = 6, .used = 9});
+    scene_.dataArrived();
+    EXPECT_EQ(value(2, 3), 7);
+    EXPECT_EQ(value(2, 6), 9);
+    EXPECT_FALSE(saidIn(memory_.plot()).join(" ").contains("total")) << "far above the curves it would press them flat";
+    EXPECT_TRUE(saidIn(memory_.plot()).join(" ").contains("peak 9 B of 976.6 KiB on GPU 4")) << saidIn(memory_.plot()).join(" | ").toStdString();
 }
 
 } // namespace

@@ -388,5 +388,23 @@ TEST_F(FileControllerTest, WarnsOfWhatAReaderOfTheTraceMustKnow)
     EXPECT_EQ(warned.front().front().toString(), "noted.strace: the machine was busy");
 }
 
+TEST_F(FileControllerTest, TellsWhichWayARunWentWithoutAWarning)
+{
+    const auto trace = support::twoRanks();
+    trace->addInformation("boundary tensors go by NCCL");
+    const QString file = folder.filePath("told.strace");
+    ASSERT_TRUE(traces::saveTrace(*trace, fromQt(file)).ok());
+    QSignalSpy warned(&files, &FileController::warning);
+    QSignalSpy told(&files, &FileController::note);
+    ASSERT_TRUE(done(files.open(file)));
+    EXPECT_EQ(warned.size(), 0);
+    const auto said = [&] {
+        QStringList all;
+        for (const QList<QVariant>& each : told) all << each.front().toString();
+        return all;
+    };
+    EXPECT_TRUE(said().contains("told.strace: boundary tensors go by NCCL")) << said().join(" | ").toStdString();
+}
+
 } // namespace
 } // namespace stagecraft::ui

@@ -43,6 +43,7 @@ TEST_F(MainWindowTest, TellsWhatARunSaysOfItselfOnceAndAsNoProblem)
         EXPECT_EQ(log.count(note), 1) << log.toStdString();
         EXPECT_TRUE(log.contains(QStringLiteral("The %1: %2").arg(run, note))) << log.toStdString();
     }
+    EXPECT_TRUE(log.contains(QStringLiteral("The %1: boundary tensors go by NCCL").arg(run))) << log.toStdString();
     EXPECT_EQ(window->log().problemCount(), 0);
     runUntil("noted", SessionState::Finished);
     EXPECT_EQ(window->log().toPlainText().count("the machine was busy"), 2) << "another run, another note";
