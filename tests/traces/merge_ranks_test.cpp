@@ -113,9 +113,9 @@ TEST(MergeRanks, MakesOneHandOffOfASendAndItsReceive)
     EXPECT_FALSE(merged.findLane(Rank{1}, LaneKind::Transfer, 1)); // receives are part of the hand-off
 }
 
-// One nanosecond in a thousand is 1000 ppm, far more than any crystal: the two readings take it out to the rounding of a nanosecond.
-// Two replicas of one rank each: the second goes back until 300 later than the first, whose sum has an edge from its own backward alone.
-TEST(MergeRanks, LetsASumOfReplicasWaitForTheLastThatGives)
+// Two replicas of one rank each: the second goes back until 300 later than the first, whose sum has an edge from its own backward alone, and
+// begins with that as NCCL's kernel does.
+std::vector<Trace> partsWithSums(int ofFirst)
 {
     std::vector<Trace> parts;
     for (const int r : {0, 1}) {
@@ -132,18 +132,29 @@ TEST(MergeRanks, LetsASumOfReplicasWaitForTheLastThatGives)
         const LaneId sums = part.addLane({.rank = Rank{r}, .kind = LaneKind::Collective, .name = name + " collectives"});
         const auto action = [](ActionKind kind) { return makeAction(kind, Stage{0}, kNoMicroBatch); };
         const SliceRef backward = part.append(compute, {.begin = 0, .end = 1000 + late, .action = makeAction(ActionKind::Backward, Stage{0}, MicroBatch{0}), .step = Step{0}});
-        const SliceRef sum = part.append(sums, {.begin = 1350, .end = 1400, .action = action(ActionKind::AllReduce), .step = Step{0}});
+        SliceRef sum;
+        for (int k = 0; k < (r == 0 ? ofFirst : 1); ++k) {
+            sum = part.append(sums, {.begin = 1000 + late + 380 * k, .end = 1380 + 20 * k, .action = action(ActionKind::AllReduce), .step = Step{0}});
+            part.addEdge({EdgeKind::Data, backward, sum, 1000 + late});
+        }
         const SliceRef update = part.append(compute, {.begin = 1400, .end = 1500, .action = action(ActionKind::Optimizer), .step = Step{0}});
-        part.addEdge({EdgeKind::Data, backward, sum, 1000 + late});
         part.addEdge({EdgeKind::Data, sum, update, 1400});
         part.addClockReading({.rank = Rank{r}, .host = "here", .at = 0, .offset = 0, .error = 0});
     }
-    const Expected<Trace> whole = mergeRanks(parts);
+    return parts;
+}
+
+TEST(MergeRanks, LetsASumOfReplicasWaitForTheLastThatGives)
+{
+    const Expected<Trace> whole = mergeRanks(partsWithSums(1));
     ASSERT_TRUE(whole.ok()) << whole.error().message;
     const Trace& trace = whole.value();
     const LaneId last = *trace.findLane(Rank{1}, LaneKind::Compute);
     for (const int r : {0, 1}) {
-        const std::vector<Edge> toSum = trace.edgesInto({*trace.findLane(Rank{r}, LaneKind::Collective), 0});
+        const LaneId sums = *trace.findLane(Rank{r}, LaneKind::Collective);
+        EXPECT_EQ(trace.lane(sums).begin(0), 1300);
+        EXPECT_EQ(trace.lane(sums).end(0), 1380);
+        const std::vector<Edge> toSum = trace.edgesInto({sums, 0});
         ASSERT_EQ(toSum.size(), 1U);
         EXPECT_EQ(toSum.front().from, (SliceRef{last, 0}));
         EXPECT_EQ(toSum.front().ready, 1300);
@@ -153,6 +164,17 @@ TEST(MergeRanks, LetsASumOfReplicasWaitForTheLastThatGives)
     }
 }
 
+// Which of the first's two is the one that the second has was not recorded.
+TEST(MergeRanks, LeavesSumsAloneOfWhichSomeAreLost)
+{
+    const Expected<Trace> whole = mergeRanks(partsWithSums(2));
+    ASSERT_TRUE(whole.ok()) << whole.error().message;
+    const LaneId sums = *whole.value().findLane(Rank{0}, LaneKind::Collective);
+    EXPECT_EQ(whole.value().lane(sums).begin(0), 1000);
+    EXPECT_EQ(whole.value().edgesInto({sums, 0}).front().from.lane, *whole.value().findLane(Rank{0}, LaneKind::Compute));
+}
+
+// One nanosecond in a thousand is 1000 ppm, far more than any crystal: the two readings take it out to the rounding of a nanosecond.
 TEST(MergeRanks, TakesOutADriftBetweenTwoReadings)
 {
     const Trace whole = run();
@@ -199,7 +221,7 @@ TEST(MergeRanks, MakesOnePictureOfAGpuThatTwoProcessesShare)
     const GpuId b = second.addGpu(same);
     first.addGpuMemory(a, kOrigin, {.active = 80, .reserved = 100, .used = 150});
     second.addGpuMemory(b, kOrigin + 2000 - kOffset, {.active = 200, .reserved = 300, .used = 450});
-    first.addGpuMemory(a, kOrigin + 3000, {.active = 10, .reserved = 100, .used = 450});
+    first.addGpuMemory(a, kOrigin + 3000, {.active = 10, .reserved = 100, .used = 150}); // it has not asked the driver since
     Gpu elsewhere = card;
     elsewhere.host = "there";
     second.addGpuMemory(second.addGpu(elsewhere), kOrigin - kOffset, {.used = 7});

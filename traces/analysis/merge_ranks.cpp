@@ -10,9 +10,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 namespace stagecraft::traces {
 
@@ -64,6 +66,9 @@ public:
         whole_.info = parts_.front().trace->info;
         for (Part& part : parts_) {
             if (const auto found = findTransfers(part); !found.ok()) return inPart(part, found.error());
+        }
+        findSums();
+        for (Part& part : parts_) {
             if (const auto copied = copyLanes(part); !copied.ok()) return inPart(part, copied.error());
         }
         layTransfers();
@@ -93,6 +98,7 @@ private:
         const Part* part;
         Slice slice;
     };
+    using SumKey = std::tuple<Step, Stage, std::size_t>; // the how many-th
     struct Received {
         SliceRef consumer{}; // in the whole
         TimeNs at = 0;
@@ -143,7 +149,11 @@ private:
                 if (!whole_.lane(id).canAppend(slice))
                     return Error{fmt::format("by the readings of its clock {} comes before what ran before it", toText(slice.action))};
                 if (slice.text != TextId{}) slice.text = whole_.intern(part.trace->text(slice.text));
+                const auto sum = sumOf_.find({part.rank, SliceRef{LaneId{l}, static_cast<std::uint32_t>(i)}});
+                // it could begin nowhere before the last had given its part, also where a rank can tell its own alone
+                if (sum != sumOf_.end()) slice.begin = std::clamp(lastGiven_.at(sum->second), slice.begin, slice.end);
                 const SliceRef ref = whole_.append(id, slice);
+                if (sum != sumOf_.end()) joined_[ref] = sum->second;
                 if (makes(slice.action.kind())) made_[parcelOf(part.replica, slice)] = ref;
             }
         }
@@ -200,23 +210,43 @@ private:
         return {};
     }
 
-    // The k-th sum of a stage is the same one on all ranks that hold it. It could begin nowhere before the last of them had given its part.
-    void joinSums(std::vector<Edge>& edges) const
+    // The k-th sum of a stage in a step is the same one on all ranks that hold it; where events were lost nobody knows which.
+    void findSums()
     {
         if (replicasOf(whole_.info) == 1) return;
-        const auto sums = [&](const Edge& edge) {
-            const ActionKind kind = whole_.slice(edge.to).action.kind();
-            return kind == ActionKind::AllReduce || kind == ActionKind::ReduceGrad;
+        struct Given {
+            const Part* part;
+            Edge edge;
         };
-        std::stable_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.to < b.to; });
-        std::map<std::tuple<Step, Stage, Rank>, int> counted; // of a rank so far
-        std::map<std::tuple<Step, Stage, int>, std::vector<Edge*>> joined;
-        for (Edge& edge : edges) {
-            if (!sums(edge)) continue;
-            const Slice sum = whole_.slice(edge.to);
-            const Stage stage = sum.action.stage();
-            joined[{sum.step, stage, counted[{sum.step, stage, whole_.lane(edge.to.lane).info().rank}]++}].push_back(&edge);
+        std::map<std::pair<Step, Stage>, std::map<Rank, std::vector<Given>>> found;
+        for (const Part& part : parts_)
+            for (std::size_t l = 0; l < part.trace->laneCount(); ++l)
+                for (const Edge& edge : part.trace->edgesOfLane(LaneId{l})) {
+                    const Slice sum = part.trace->slice(edge.to);
+                    const ActionKind kind = sum.action.kind();
+                    if (kind == ActionKind::AllReduce || kind == ActionKind::ReduceGrad)
+                        found[{sum.step, sum.action.stage()}][part.rank].push_back({&part, edge});
+                }
+        for (auto& [which, byRank] : found) {
+            const std::size_t count = byRank.begin()->second.size();
+            if (!std::ranges::all_of(byRank, [&](const auto& each) { return each.second.size() == count; })) continue;
+            for (auto& [rank, all] : byRank) {
+                std::ranges::stable_sort(all, {}, [](const Given& each) { return each.edge.to; });
+                for (std::size_t k = 0; k < count; ++k) {
+                    const SumKey key{which.first, which.second, k};
+                    sumOf_[{rank, all[k].edge.to}] = key;
+                    TimeNs& last = lastGiven_.try_emplace(key, std::numeric_limits<TimeNs>::min()).first->second;
+                    last = std::max(last, all[k].part->clock.onTrace(all[k].edge.ready));
+                }
+            }
         }
+    }
+
+    void joinSums(std::vector<Edge>& edges) const
+    {
+        std::map<SumKey, std::vector<Edge*>> joined;
+        for (Edge& edge : edges)
+            if (const auto sum = joined_.find(edge.to); sum != joined_.end()) joined[sum->second].push_back(&edge);
         for (const auto& [which, members] : joined) {
             const Edge last = **std::ranges::max_element(members, {}, &Edge::ready);
             for (Edge* each : members) {
@@ -272,14 +302,16 @@ private:
             std::stable_sort(readings.begin(), readings.end(), [](const Reading& a, const Reading& b) { return a.time < b.time; });
             const GpuId id = whole_.addGpu(std::move(card));
             std::vector<GpuMemory> now(sources.size());
+            Bytes used = 0; // as one of them heard it last: each of their points has it, also those that are about its own reserve
             for (const Reading& reading : readings) {
+                if (reading.memory.used != now[reading.source].used) used = reading.memory.used;
                 now[reading.source] = reading.memory;
                 GpuMemory sum;
                 for (const GpuMemory& own : now) {
                     sum.active += own.active;
                     sum.reserved += own.reserved;
                 }
-                sum.used = std::max(reading.memory.used, sum.reserved);
+                sum.used = std::max(used, sum.reserved);
                 whole_.addGpuMemory(id, reading.time, sum);
             }
         }
@@ -345,6 +377,9 @@ private:
     Trace whole_;
     std::map<Parcel, SliceRef> made_;
     std::map<Parcel, TimeNs> arrived_;
+    std::map<std::pair<Rank, SliceRef>, SumKey> sumOf_; // in the rank's part
+    std::map<SumKey, TimeNs> lastGiven_;
+    std::map<SliceRef, SumKey> joined_; // in the whole
     std::vector<Sent> sent_;
     std::map<Rank, std::vector<LaneId>> transferLanes_; // by depth
     std::int64_t early_ = 0;
