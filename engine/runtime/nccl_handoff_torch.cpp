@@ -67,7 +67,7 @@ void ExchangeBook::settleAll()
 
 NcclHandoff::NcclHandoff(ProcessRun& all, const engine::Schedule& schedule, const NcclWay& way, const HandoffPlace& place, ExchangeBook book)
     : all_(all), schedule_(schedule), communicator_(way.communicator), order_(way.order), groups_(way.order.groups[static_cast<std::size_t>(all.rank() % schedule.ranks)]),
-      place_(place), stream_(place.device.anotherStream()), book_(std::move(book)),
+      watch_(way.watch), place_(place), stream_(place.device.anotherStream()), book_(std::move(book)),
       boxes_(schedule.stages(), mostUnits(schedule), {}, static_cast<int>(schedule.flows().size()))
 {
     all_.group().office().subscribe(MailKind::Form, this);
@@ -165,7 +165,10 @@ void NcclHandoff::issue(const TransferGroup& group)
         if (part.sends) {
             const Boundary given = std::move(given_.extract(box).mapped());
             if (!given.tensor.defined()) continue;
-            if (given.ready) given.ready->before(stream_);
+            if (given.ready) {
+                given.ready->before(stream_);
+                made_ = given.ready;
+            }
             parts.push_back({NcclPart::Side::Send, group.peer.value, given.tensor.data_ptr(), given.tensor.nbytes()});
             sent.push_back(given.tensor);
         } else {
@@ -187,7 +190,7 @@ void NcclHandoff::issue(const TransferGroup& group)
         if (!exchanged.ok() && all_.ending()) return; // which is why
         expect(exchanged);
         inQuestion_.clear();
-        over = place_.device.markOn(stream_);
+        over = last_ = place_.device.markOn(stream_);
         if (book_.kept()) book_.add(actionOf(order_, group), begin, over);
         communicator_.track(what, [over] {
             try {
@@ -198,7 +201,7 @@ void NcclHandoff::issue(const TransferGroup& group)
         });
     }
     for (at::Tensor& tensor : sent) sent_.push_back({over, std::move(tensor)});
-    for (auto& [box, tensor] : coming) received_[box] = {std::move(tensor), over};
+    for (auto& [box, tensor] : coming) received_[box] = {{std::move(tensor), over}, made_};
 }
 
 void NcclHandoff::letGoOfSent()
@@ -216,13 +219,35 @@ void NcclHandoff::settle()
     book_.settleAll();
 }
 
+// What is this GPU's to do; what comes of the others NCCL's watchdog looks at.
+void NcclHandoff::awaitOwn(const DeviceMark& made) const
+{
+    if (!made) return;
+    const DeviceWatch::Wait wait(watch_, traces::Rank{all_.rank()}, "making what it hands over");
+    made->wait();
+}
+
+bool NcclHandoff::through() const
+{
+    const RankDevice::Scope here(stream_);
+    return next_ == groups_.size() && (!last_ || last_->reached());
+}
+
+void NcclHandoff::waitThrough() const
+{
+    if (next_ < groups_.size() || !last_) return;
+    const RankDevice::Scope here(stream_);
+    awaitOwn(made_);
+    last_->wait();
+}
+
 // Whether the device has it: what is not there yet may be long in coming, from a rank that is paused or held.
 bool NcclHandoff::full(const BoxAddress& address)
 {
     if (stays(address)) return boxes_.full(address);
     const RankDevice::Scope here(stream_);
     const auto known = received_.find(address);
-    return known != received_.end() && (!known->second.ready || known->second.ready->reached());
+    return known != received_.end() && (!known->second.boundary.ready || known->second.boundary.ready->reached());
 }
 
 std::optional<Arrival<Boundary>> NcclHandoff::take(const BoxAddress& address)
@@ -233,9 +258,10 @@ std::optional<Arrival<Boundary>> NcclHandoff::take(const BoxAddress& address)
         if (all_.ending()) return std::nullopt; // before it was issued
         throw std::logic_error("the order of the exchanges does not have what an action needs");
     }
-    Boundary boundary = std::move(node.mapped());
+    Boundary boundary = std::move(node.mapped().boundary);
     if (boundary.ready) {
         const RankDevice::Scope here(stream_);
+        awaitOwn(node.mapped().behind);
         boundary.ready->wait();
     }
     if (all_.ending()) return std::nullopt; // nobody knows what has come

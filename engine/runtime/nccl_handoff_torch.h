@@ -19,6 +19,7 @@
 //   handoff.passed(0); ... handoff.put(...); handoff.passed(1); ...; handoff.settle();
 #pragma once
 
+#include "engine/runtime/device_watch.h"
 #include "engine/runtime/process_handoff_torch.h"
 #include "engine/runtime/run_recorder.h"
 #include "engine/schedule/transfer_order.h"
@@ -36,6 +37,7 @@ namespace stagecraft::runtime {
 struct NcclWay {
     NcclCommunicator& communicator;
     const engine::TransferOrder& order; // of all ranks
+    DeviceWatch* watch = nullptr;
 };
 
 // What went over the stream and when, onto the rank's ring: for kernels of NCCL, which do not tell whose they are. Of the rank's thread.
@@ -71,7 +73,9 @@ public:
 
     // Connects it with the ranks that it will meet. Throws what went wrong.
     void meetPeers();
-    [[nodiscard]] bool through() const { return next_ == groups_.size(); } // all of the step are issued
+    // Whether all exchanges of the step are over; and once all are issued, waits until they are.
+    [[nodiscard]] bool through() const;
+    void waitThrough() const;
 
     TimeNs put(const BoxAddress& address, Boundary payload, const Clock& clock) override;
     std::optional<Arrival<Boundary>> take(const BoxAddress& address) override;
@@ -81,6 +85,10 @@ public:
     void cancel() override { boxes_.cancel(); }
 
 private:
+    struct Received {
+        Boundary boundary;
+        DeviceMark behind; // what this rank had sent by then, when it was made: the stream comes to what it receives after that
+    };
     struct Sent {
         DeviceMark gone;
         at::Tensor tensor;
@@ -89,6 +97,7 @@ private:
     void tellForm(const BoxAddress& address, const at::Tensor& tensor);
     std::string awaitForm(const BoxAddress& address); // empty where the run ends
     void issue(const engine::TransferGroup& group);
+    void awaitOwn(const DeviceMark& made) const;
     void letGoOfSent();
     [[nodiscard]] bool stays(const BoxAddress& address) const;
 
@@ -97,14 +106,17 @@ private:
     NcclCommunicator& communicator_;
     const engine::TransferOrder& order_;
     const std::vector<engine::TransferGroup>& groups_; // of the rank
+    DeviceWatch* const watch_; // may be null
     HandoffPlace place_;
     c10::Stream stream_;
     ExchangeBook book_;
     std::size_t next_ = 0; // of groups_, in this step
     LocalHandoff<Boundary> boxes_;
     std::map<BoxAddress, Boundary> given_;    // to be sent
-    std::map<BoxAddress, Boundary> received_; // to be taken
+    std::map<BoxAddress, Received> received_; // to be taken
     std::deque<Sent> sent_;                   // perhaps on their way
+    DeviceMark made_;                         // what was sent last
+    DeviceMark last_;                         // the end of the exchange that was issued last
     std::vector<at::Tensor> inQuestion_;      // of an exchange that failed: NCCL may use them until the stream is over
     std::map<BoxAddress, std::string> told_;  // forms
     std::mutex mutex_;                        // guards forms_

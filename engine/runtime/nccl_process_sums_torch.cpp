@@ -8,8 +8,8 @@
 
 namespace stagecraft::runtime {
 
-NcclProcessSums::NcclProcessSums(const Execution& run, Rank rank, NcclCliques& cliques, std::function<bool()> through)
-    : run_(run), rank_(rank), device_(run.pipeline.sumDevice(Rank{rank.value % run.schedule.ranks})), cliques_(cliques), through_(std::move(through))
+NcclProcessSums::NcclProcessSums(const Execution& run, Rank rank, NcclCliques& cliques, Exchanges exchanges)
+    : run_(run), rank_(rank), device_(run.pipeline.sumDevice(Rank{rank.value % run.schedule.ranks})), cliques_(cliques), exchanges_(std::move(exchanges))
 {
     for (const auto& collective : run.sums->collectives()) {
         const auto own = std::ranges::find(collective->members(), rank, &Collective::Member::rank);
@@ -37,7 +37,7 @@ void NcclProcessSums::give(const Turn& turn, traces::Step step, std::vector<at::
 
 void NcclProcessSums::issueWhatMay()
 {
-    if (!through_()) return;
+    if (!exchanges_.over()) return;
     while (next_ < order_.size() && sums_.at(order_[next_]).given && !run_.control.ending()) {
         issue(*order_[next_], sums_.at(order_[next_]));
         ++next_;
@@ -45,6 +45,7 @@ void NcclProcessSums::issueWhatMay()
     if (next_ == order_.size()) next_ = 0; // each is given once a step
 }
 
+// Two streams have no order of their own, and a sum that came first could take the room that an exchange needs, which others wait for.
 void NcclProcessSums::issue(const Collective& collective, Sum& sum)
 {
     const RankDevice::Scope here = device_.enter();
@@ -71,6 +72,8 @@ bool NcclProcessSums::done(const std::vector<Turn>& turns)
 // On one stream: what was issued before is over before.
 std::optional<TimeNs> NcclProcessSums::wait(const std::vector<Turn>& turns)
 {
+    exchanges_.wait();
+    if (run_.control.ending()) return std::nullopt;
     issueWhatMay();
     const RankDevice::Scope here = device_.enter();
     TimeNs since = 0;
@@ -80,6 +83,7 @@ std::optional<TimeNs> NcclProcessSums::wait(const std::vector<Turn>& turns)
             if (run_.control.ending()) return std::nullopt;
             throw std::logic_error("a sum of replicas is waited for that others come before");
         }
+        awaitMade(*turn.collective, sum);
         sum.end->wait();
         if (run_.control.ending()) return std::nullopt; // nobody knows what it came to
         while (!issued_.empty() && sums_.at(issued_.front()).end->reached()) {
@@ -89,6 +93,13 @@ std::optional<TimeNs> NcclProcessSums::wait(const std::vector<Turn>& turns)
         since = std::max(since, sum.end->time());
     }
     return since;
+}
+
+// That is this GPU's to do, and somebody looks whether it does it; what comes behind it waits for others, at which NCCL's watchdog looks.
+void NcclProcessSums::awaitMade(const Collective& collective, const Sum& sum) const
+{
+    const DeviceWatch::Wait wait(run_.watch, rank_, sum.step, collective.action(sum.member));
+    sum.made->wait();
 }
 
 void NcclProcessSums::record(const Collective& collective, const Sum& sum)

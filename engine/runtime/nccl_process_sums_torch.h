@@ -6,7 +6,7 @@
 //   first the exchanges of the step, in their order (transfer_order.h), then the sums, from the last stage to the first, of each stage its
 //   buckets in theirs
 //
-// That is one line for all ranks of all replicas, and every rank issues its part of it in that order; so the first of it that is not over
+// That is one line for all ranks of all replicas, and every rank issues its part of it in that order, and a sum once its last exchange is over on its GPU; so the first of it that is not over
 // can be carried out by all that it needs, even where a GPU has room for one kernel of NCCL alone. What is given before its turn waits: a
 // rank with nothing more to hand over sums beside its backward, the others once they have sent their last gradient.
 //
@@ -22,14 +22,19 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <vector>
 
 namespace stagecraft::runtime {
 
 class NcclProcessSums final : public SumMaker {
 public:
-    // `rank`: of all replicas. `through`: all exchanges of the step are issued.
-    NcclProcessSums(const Execution& run, Rank rank, NcclCliques& cliques, std::function<bool()> through);
+    struct Exchanges { // of the step
+        std::function<bool()> over;
+        std::function<void()> wait; // once all are issued
+    };
+
+    NcclProcessSums(const Execution& run, Rank rank, NcclCliques& cliques, Exchanges exchanges); // `rank`: of all replicas
     ~NcclProcessSums() override; // waits: what was given may be in use
 
     void give(const Turn& turn, traces::Step step, std::vector<at::Tensor> values, DeviceMark made) override;
@@ -51,13 +56,14 @@ private:
     };
     void issueWhatMay();
     void issue(const Collective& collective, Sum& sum);
+    void awaitMade(const Collective& collective, const Sum& sum) const;
     void record(const Collective& collective, const Sum& sum);
 
     const Execution& run_;
     const Rank rank_;
     const RankDevice& device_; // its stream for sums
     NcclCliques& cliques_;
-    const std::function<bool()> through_;
+    const Exchanges exchanges_;
     std::vector<const Collective*> order_; // of the rank's
     std::size_t next_ = 0;                 // of those, in this step
     std::map<const Collective*, Sum> sums_;

@@ -50,7 +50,7 @@ class ConnectedRun final : public NcclRun {
 public:
     ConnectedRun(const Execution& run, ProcessRun& all, const HandoffPlace& place, const NcclWish& wish)
         : rank_(all.rank()), link_(*wish.source, seatOf(all, run.schedule.ranks, place.device.device()), {.control = run.control, .clock = run.clock, .standsStill = [&run] { return run.standsStill(); }}),
-          handoff_(all, run.schedule, {link_.communicator(all.rank() % run.schedule.ranks), wish.order}, place, bookOf(run, all))
+          handoff_(all, run.schedule, {link_.communicator(all.rank() % run.schedule.ranks), wish.order, run.watch}, place, bookOf(run, all))
     {
         awaitAll(all); // one may be long in coming: rank 0 computes what the check compares with
         const c10::DeviceGuard before(place.device.device()); // the caller's device is its own again
@@ -60,7 +60,7 @@ public:
         const Rank own{all.rank()};
         cliques_.emplace(run, NcclCliques::Way{.source = *wish.source, .ids = wish.sumIds, .without = "--transport host"},
                          std::vector<NcclCliques::Seat>{{own, &run.pipeline.sumDevice(Rank{own.value % run.schedule.ranks})}});
-        sums_.emplace(run, own, *cliques_, [this] { return handoff_.through(); });
+        sums_.emplace(run, own, *cliques_, NcclProcessSums::Exchanges{[this] { return handoff_.through(); }, [this] { handoff_.waitThrough(); }});
     }
     void meetPeers() override
     {
