@@ -123,6 +123,7 @@ void ProcessSums::work(const Job& job)
     const at::NoGradGuard noGrad;
     const DeviceWatch::Wait wait(device_.isCpu() ? nullptr : run_.watch, rank_, job.sum->step, job.sum->collective->action(job.sum->member()),
                                  DeviceWatch::Thread::Sums);
+    const WorkScope mark(run_.marks, job.sum->step, job.sum->collective->action(job.sum->member()), run_.replica);
     switch (job.next) {
     case Next::Send: return sendParts(*job.sum);
     case Next::Add: return addUp(*job.sum);
@@ -158,6 +159,7 @@ void ProcessSums::sendParts(Sum& sum)
         const AllocationScope nobody({});
         device_.await(sum.made);
         for (at::Tensor& each : sum.onHost) each = each.cpu();
+        if (run_.plan.run.tracing >= traces::TraceLevel::Events && !sum.onHost.empty()) sum.givenAt = sum.made->time(); // not when it was asked for
     }
     const auto kept = std::make_shared<const std::vector<at::Tensor>>(sum.onHost);
     for (std::size_t m = 0; m < sum.collective->members().size(); ++m) {

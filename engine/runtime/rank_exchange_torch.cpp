@@ -12,6 +12,13 @@ namespace stagecraft::runtime {
 
 using namespace traces;
 
+bool RankExchange::waitForSums(const Work& before, Step step)
+{
+    if (parts_.replica == nullptr) return true;
+    bool all = false;
+    return parts_.failures.settled([&] { all = parts_.replica->allGradients(); }, kWaitForSums, step, before) && all;
+}
+
 std::optional<TimeNs> RankExchange::sumGradients(const Action& action, Step step)
 {
     const Execution& run = parts_.run;
@@ -20,7 +27,7 @@ std::optional<TimeNs> RankExchange::sumGradients(const Action& action, Step step
     const Place own = placeOf(action.work);
     const Place other = placeOf(action.partner);
     const bool both = run.schedule.rankOf(other.flow, other.stage) == parts_.own;
-    if (parts_.replica != nullptr && !parts_.replica->allGradients()) return std::nullopt; // each copy's own sum comes first
+    if (!waitForSums(action.work, step)) return std::nullopt; // each copy's own sum comes first
     if (!settleBefore(action.work, step)) return std::nullopt;
     std::optional<Arrival<std::vector<at::Tensor>>> arrival;
     if (!both) {
@@ -53,8 +60,7 @@ std::optional<TimeNs> RankExchange::clipGradients(const Work& work, Step step)
     Handoff<at::Tensor>& norms = parts_.links.norms;
     const Rank own = parts_.own;
     const auto box = [](Direction direction, int rank) { return BoxAddress{direction, Stage{rank}, MicroBatch{0}, Flow::Single}; };
-    if (parts_.replica != nullptr && !parts_.replica->allGradients()) return std::nullopt;
-    if (!settleBefore(work, step) || !run.control.enter(rank_)) return std::nullopt;
+    if (!waitForSums(work, step) || !settleBefore(work, step) || !run.control.enter(rank_)) return std::nullopt;
     ActionTimes times{.begin = run.clock.now()}; // it lasts until the last rank has come
     const auto clip = [&] {
         const WorkScope mark(run.marks, step, work, run.replica);

@@ -40,6 +40,7 @@ public:
     std::optional<TimeNs> clipGradients(const traces::Work& work, traces::Step step);
 
 private:
+    bool waitForSums(const traces::Work& before, traces::Step step); // of the replicas
     bool settleBefore(const traces::Work& work, traces::Step step);
     std::optional<at::Tensor> takeNorms(const BoxAddress& box);
     void takeMemory(TimeNs time);

@@ -17,6 +17,8 @@
 
 namespace stagecraft::runtime {
 
+inline constexpr const char* kWaitForSums = "waiting for the sum of the replicas' gradients";
+
 class RankFailures {
 public:
     RankFailures(RunControl& control, traces::Rank rank, const DeviceQueue& queue) : control_(control), rank_(rank), queue_(queue) {}

@@ -170,7 +170,7 @@ private:
         engine::forEachWork(action, [&](const Work& work) { tasks.push_back({work}); });
         if (links_.waits != nullptr) links_.waits->enter(own_, tasks.front().work);
         for (Task& task : tasks)
-            if (!waitForReload(task, step) || !waitForWeights(task) || !waitForInput(task, step) || !waitForSums(task)) return false;
+            if (!waitForReload(task, step) || !waitForWeights(task) || !waitForInput(task, step) || !waitForSums(task, step)) return false;
         for (Task& task : tasks)
             if (!waitWhileHeld(task.work, step)) return false;
         if (!run_.control.enter(rank_)) return false;
@@ -399,11 +399,12 @@ private:
         });
     }
 
-    bool waitForSums(Task& task)
+    bool waitForSums(Task& task, Step step)
     {
         if (!replica_ || task.work.kind != ActionKind::Optimizer) return true;
-        const std::optional<ReplicaRank::Since> since = replica_->gradientsOf(placeOf(task.work));
-        if (!since) return false;
+        std::optional<ReplicaRank::Since> since;
+        const auto wait = [&] { since = replica_->gradientsOf(placeOf(task.work)); };
+        if (!failures_.settled(wait, kWaitForSums, step, task.work) || !since) return false;
         task.input.available = since->time;
         task.sums = since->mark;
         return true;
