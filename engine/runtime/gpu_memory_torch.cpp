@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <system_error>
 
 #include <pthread.h>
 
@@ -33,10 +34,12 @@ Bytes usedByAnyone(c10::Device device)
     return static_cast<Bytes>(total - std::min(free, total));
 }
 
+constexpr int kAttempts = 3;
+
 } // namespace
 
-GpuMemorySampler::GpuMemorySampler(const RunnablePlan& runnable, const DeviceSource* given, RunRecorder& recorder, const Clock& clock)
-    : recorder_(recorder), clock_(clock)
+GpuMemorySampler::GpuMemorySampler(const RunnablePlan& runnable, const DeviceSource* given, RunRecorder& recorder, const Clock& clock, DeviceWatch* watch)
+    : recorder_(recorder), clock_(clock), watch_(watch)
 {
     if (runnable.plan.run.device != engine::DeviceKind::Cuda || runnable.plan.run.mode == engine::RunMode::Emulated) return;
     const DeviceSource& devices = devicesOr(given);
@@ -49,7 +52,7 @@ GpuMemorySampler::GpuMemorySampler(const RunnablePlan& runnable, const DeviceSou
             const c10::Device device(static_cast<c10::DeviceType>(devices.deviceType()), static_cast<c10::DeviceIndex>(number));
             c10::getDeviceAllocator(device.type())->resetPeakStats(device.index());
             const GpuInfo& card = devices.gpus()[static_cast<std::size_t>(number)];
-            gpus_.push_back({.device = device, .id = traces::GpuId{gpus_.size()}});
+            gpus_.push_back({.device = device, .id = traces::GpuId{gpus_.size()}, .rank = own.front()});
             recorder_.post(traces::GpuRecord{
                 {.host = host, .number = number, .name = card.name, .bus = card.bus, .total = card.memory, .ranks = own}});
         }
@@ -59,27 +62,32 @@ GpuMemorySampler::GpuMemorySampler(const RunnablePlan& runnable, const DeviceSou
         recorder_.post(traces::NoteRecord{std::string("the memory of the GPUs is not known: ") + error.what()});
     }
     if (gpus_.empty()) return;
-    thread_ = std::jthread([this](const std::stop_token& stop) {
-        std::mutex mutex;
-        std::condition_variable_any stopped;
-        std::unique_lock lock(mutex);
-        try {
-            for (;;) {
-                stopped.wait_for(lock, stop, kPeriod, [] { return false; });
-                if (stop.stop_requested()) return;
-                look();
+    try {
+        thread_ = std::jthread([this](const std::stop_token& stop) {
+            std::mutex mutex;
+            std::condition_variable_any stopped;
+            std::unique_lock lock(mutex);
+            try {
+                for (;;) {
+                    stopped.wait_for(lock, stop, kPeriod, [] { return false; });
+                    if (stop.stop_requested()) return;
+                    look();
+                }
+            } catch (const std::exception&) { // a GPU that has failed: the run tells of it
             }
-        } catch (const std::exception&) { // a GPU that has failed: the run tells of it
-        }
-    });
-    pthread_setname_np(thread_.native_handle(), "gpu memory");
+        });
+        pthread_setname_np(thread_.native_handle(), "gpu memory");
+    } catch (const std::system_error& error) { // no thread: the run does without
+        recorder_.post(traces::NoteRecord{std::string("the memory of the GPUs is looked at at the beginning and the end alone: ") + error.what()});
+    }
 }
 
 GpuMemorySampler::~GpuMemorySampler()
 {
-    if (!thread_.joinable()) return;
-    thread_.request_stop();
-    thread_.join();
+    if (thread_.joinable()) {
+        thread_.request_stop();
+        thread_.join();
+    }
     try {
         look(true);
     } catch (const std::exception&) { // as above
@@ -93,14 +101,23 @@ void GpuMemorySampler::look(bool last)
 
 void GpuMemorySampler::look(Watched& gpu, bool last)
 {
+    const DeviceWatch::Wait wait(watch_, gpu.rank, "reading how full its memory is");
     const TimeNs now = clock_.now();
-    const c10::CachingDeviceAllocator::DeviceStats stats = c10::getDeviceAllocator(gpu.device.type())->getDeviceStats(gpu.device.index());
-    const auto& active = ofAll(stats.active_bytes);
-    const auto& reserved = ofAll(stats.reserved_bytes);
-    const bool changed = !gpu.told || gpu.told->reserved != reserved.current;
+    c10::DeviceAllocator& allocator = *c10::getDeviceAllocator(gpu.device.type());
+    c10::CachingDeviceAllocator::DeviceStats stats = allocator.getDeviceStats(gpu.device.index());
+    const bool changed = !gpu.told || gpu.told->reserved != ofAll(stats.reserved_bytes).current;
     const bool askDriver = changed || last || ++gpu.sinceDriver >= kPeriodsPerDriver;
     if (askDriver) gpu.sinceDriver = 0;
-    const Bytes used = askDriver ? usedByAnyone(gpu.device) : gpu.told->used;
+    std::optional<Bytes> driverSays = askDriver ? std::nullopt : std::optional(gpu.told->used);
+    for (int i = 0; i < kAttempts && !driverSays; ++i) {
+        const Bytes before = ofAll(stats.reserved_bytes).current;
+        const Bytes used = usedByAnyone(gpu.device);
+        stats = allocator.getDeviceStats(gpu.device.index());
+        if (ofAll(stats.reserved_bytes).current == before) driverSays = used; // else what a rank reserved meanwhile would count as others'
+    }
+    const auto& active = ofAll(stats.active_bytes);
+    const auto& reserved = ofAll(stats.reserved_bytes);
+    const Bytes used = driverSays.value_or(reserved.current + (gpu.told ? gpu.told->other() : 0));
     const GpuMemory memory{.active = active.current, .reserved = reserved.current, .used = std::max<Bytes>(used, reserved.current)};
     if (gpu.told) { // more than ever, and gone again: some time between the two looks
         const auto most = [](Bytes here, Bytes before, Bytes peak, Bytes everBefore) { return std::max({here, before, peak > everBefore ? peak : 0}); };

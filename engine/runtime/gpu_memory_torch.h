@@ -12,6 +12,7 @@
 
 #include "engine/probe/clock.h"
 #include "engine/runtime/device_source.h"
+#include "engine/runtime/device_watch.h"
 #include "engine/runtime/run_recorder.h"
 #include "engine/runtime/runnable.h"
 
@@ -29,8 +30,9 @@ public:
     static constexpr std::chrono::milliseconds kPeriod{5};
     static constexpr int kPeriodsPerDriver = 20; // the driver is asked that seldom while the reserve stays
 
+    // `watch`: a driver that does not answer ends the run as any other wait for it.
     // Of the GPUs on which ranks of this process compute; `given`: as LocalSessionOptions::devices. Mode emulated has virtual times, and no memory beside them.
-    GpuMemorySampler(const RunnablePlan& runnable, const DeviceSource* given, RunRecorder& recorder, const Clock& clock);
+    GpuMemorySampler(const RunnablePlan& runnable, const DeviceSource* given, RunRecorder& recorder, const Clock& clock, DeviceWatch* watch);
     ~GpuMemorySampler();
     GpuMemorySampler(const GpuMemorySampler&) = delete;
     GpuMemorySampler& operator=(const GpuMemorySampler&) = delete;
@@ -39,6 +41,7 @@ private:
     struct Watched {
         c10::Device device;
         traces::GpuId id{};
+        traces::Rank rank{}; // the first that computes there
         traces::Bytes mostActive = 0; // that was told, as the allocator remembers it
         traces::Bytes mostReserved = 0;
         std::optional<traces::GpuMemory> told = {};
@@ -51,6 +54,7 @@ private:
 
     RunRecorder& recorder_;
     const Clock& clock_;
+    DeviceWatch* const watch_; // may be null
     std::vector<Watched> gpus_;
     std::jthread thread_; // last: it uses the others
 };

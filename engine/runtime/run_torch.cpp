@@ -463,7 +463,7 @@ void Run::trainSteps()
         executions.push_back({r.plan, r.schedule, *replicas[j], recorder_, control_, keeper, clock_,
                               options_.cpuClock ? *options_.cpuClock : threadCpuClock(), r.costs, trouble_, r.firstStep(), tracing.marks(), sums ? &*sums : nullptr,
                               first + static_cast<int>(j), watch, r.ncclSums});
-    std::optional<GpuMemorySampler> memory(std::in_place, r, options_.devices, recorder_, clock_);
+    std::optional<GpuMemorySampler> memory(std::in_place, r, options_.devices, recorder_, clock_, watch);
     switch (r.plan.run.mode) {
     case RunMode::Threads: runOnThreads(executions); break;
     case RunMode::Emulated: runEmulated(executions); break;
