@@ -42,8 +42,8 @@ std::string heading(const std::string& file, const traces::Trace& trace)
     std::string text = fmt::format("{}: {}; {}, {}, {} clock\n", file, shapeText(trace.info), labelText(trace.info.label),
                                    counted(trace.sliceCount(), "event"), clockText(trace.info.clock));
     if (trace.lostEvents() > 0) text += "  " + counted(trace.lostEvents(), "event") + " lost while it was recorded\n";
-    for (const std::string& note : trace.notes()) text += fmt::format("  warning: {}\n", note);
-    for (const std::string& note : trace.information()) text += fmt::format("  note: {}\n", note);
+    for (const std::string& note : trace.notes()) text += fmt::format("  warning: {}\n", traces::harmless(note));
+    for (const std::string& note : trace.information()) text += fmt::format("  note: {}\n", traces::harmless(note));
     text += clocksText(trace);
     return text;
 }

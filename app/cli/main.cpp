@@ -4,6 +4,7 @@
 #include "app/cli/verbs.h"
 #include "app/keep_freed_memory.h"
 
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <optional>
@@ -70,6 +71,9 @@ int run(int argc, char** argv)
 int main(int argc, char** argv)
 {
     stagecraft::keepFreedMemory();
+    // Of eight queues, as CUDA has them otherwise, ranks that share a GPU would have some in common, and one would wait for another's stream.
+    // Before there are threads, and before CUDA is opened.
+    ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
     try {
         return run(argc, argv);
     } catch (const std::bad_alloc&) {

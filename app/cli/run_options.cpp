@@ -89,7 +89,7 @@ void addRunOptions(CLI::App& verb, RunOptions& options)
     text("--tokens", options.tokens, "characters|bytes", "Of a text");
     text("--activations", options.activations, "allocator|saved-tensors",
          "What tells the activations of a micro-batch: the allocator, or beside it what autograd saves");
-    text("--transport", options.transport, "auto|nccl|host", "How tensors go from GPU to GPU (mode processes), or replicas sum there (mode threads): by NCCL, or by way of the host");
+    text("--transport", options.transport, "auto|nccl|host", "How tensors go from GPU to GPU and replicas sum there: by NCCL, or by way of the host (mode processes; in mode threads nccl says how replicas sum)");
     text("--handoff", options.handoff, "boxes|mutex|ring|semaphore", "How tensors go from thread to thread (mode threads)");
     text("--handoff-depth", options.handoffDepth, "N", "Tensors that may wait between two stages before their sender has to; 0: all");
     text("--slowdown", options.slowdown, "x,x,...", "One factor per stage: its actions take so many times as long, on purpose");

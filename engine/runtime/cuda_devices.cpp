@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/cuda_devices.h"
 
-#include <cstdlib>
 #include <filesystem>
 
 #include <dlfcn.h>
@@ -44,8 +43,6 @@ std::string lastError()
 // LibTorch's CUDA side stays open: it registers itself for all of the process.
 const DeviceSource& open()
 {
-    // Of eight queues, as CUDA has them otherwise, ranks that share a GPU would have some in common, and one would wait for another's stream.
-    ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
     if (::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) == nullptr) return none("libcuda.so.1 is not on this machine: no NVIDIA driver");
     std::error_code unknown;
     const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", unknown).parent_path();

@@ -257,7 +257,7 @@ std::string transportLeftOut(const RunnablePlan& runnable)
     const RunSpec& run = runnable.plan.run;
     if (run.transport == Transport::Auto || (run.mode == RunMode::Processes && run.device == DeviceKind::Cuda)) return {};
     if (run.transport == Transport::Nccl && sumsByTransport(runnable)) return {};
-    return fmt::format("run.transport {} is of mode processes on the device cuda, and nccl of replicas there in mode threads: it says nothing here",
+    return fmt::format("run.transport {} says how tensors go, and replicas sum, between GPUs: of mode processes on the device cuda, and nccl of replicas in mode threads there. It says nothing here",
                        wordOf(kTransportWords, run.transport));
 }
 
@@ -318,8 +318,11 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMem
         return Error{fmt::format("machine.replicas: schedule {} updates its weights while micro-batches are in flight, and live replicas sum their "
                                  "gradients once a step: take 1 replica, a schedule with an update at the end of a step, or simulate this one",
                                  schedule.value().name)};
-    const bool divides = plan.machine.replicas > 1 && (plan.pipeline.sharding != Sharding::None || gathersWeights(schedule.value()));
-    if (divides && plan.run.mode == RunMode::Processes)
+    if (plan.run.mode == RunMode::Processes && plan.machine.replicas > 1 && gathersWeights(schedule.value()))
+        return Error{fmt::format("schedule {}: its UNSHARD gathers weights that replicas divide, and those in processes of their own divide nothing: take a "
+                                 "schedule without it and sharding none, or mode threads or emulated",
+                                 schedule.value().name)};
+    if (plan.run.mode == RunMode::Processes && plan.machine.replicas > 1 && plan.pipeline.sharding != Sharding::None)
         return Error{"pipeline.sharding: replicas in processes of their own sum whole gradients and divide nothing: take sharding none, or mode threads or emulated"};
     Expected<std::vector<int>> gpus(std::vector<int>(static_cast<std::size_t>(ranks), kOnCpu));
     if (plan.run.device == DeviceKind::Cuda) gpus = gpuPlaces(plan, devicesOr(devices), group);

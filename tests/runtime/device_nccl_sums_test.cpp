@@ -223,7 +223,7 @@ TEST(ReplicasByNccl, GiveWayToCopiesWhereNobodyAsksForThem)
     plan.run.mode = RunMode::Emulated;
     const Outcome emulated = runPlan(plan, options);
     ASSERT_TRUE(emulated.result) << saidBy(emulated);
-    EXPECT_THAT(emulated.trace.notes(), Contains(HasSubstr("run.transport nccl is of mode processes")));
+    EXPECT_THAT(emulated.trace.notes(), Contains(HasSubstr("run.transport nccl says how tensors go")));
     EXPECT_THAT(gpus.nccl().log(), IsEmpty());
 }
 
