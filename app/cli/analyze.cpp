@@ -84,6 +84,8 @@ int analyze(const Options& options)
     if (!deviceTimes.empty()) text += deviceTimeText(deviceTimes);
     const std::vector<traces::GpuPeak> gpus = traces::gpuPeaks(trace);
     if (!gpus.empty()) text += gpuMemoryText(trace, gpus);
+    const std::vector<traces::RankMemoryOperations> operations = traces::memoryOperations(trace);
+    if (!operations.empty()) text += memoryOperationsText(operations);
     Json json{{"steps", steps},
               {"ranks", trace.info.ranks},
               {"events", trace.sliceCount()},
@@ -94,6 +96,7 @@ int analyze(const Options& options)
               {"durations", durationsJson(trace, durations)}};
     if (!deviceTimes.empty()) json["device_time"] = deviceTimeJson(deviceTimes);
     if (!gpus.empty()) json["gpus"] = gpuMemoryJson(trace, gpus);
+    if (!operations.empty()) json["memory_operations"] = memoryOperationsJson(operations);
     if (options.waterfall) {
         const traces::Step step = middleStepOf(trace);
         const Expected<engine::Waterfall> waterfall = engine::waterfallOf(trace, step);

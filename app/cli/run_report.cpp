@@ -104,6 +104,7 @@ Json resultJson(const LiveRun& run, const std::optional<traces::StepFigures>& fi
     json["throughput"] = throughputJson(result.throughput);
     if (const auto deviceTimes = traces::deviceTimes(run.trace); !deviceTimes.empty()) json["device_time"] = deviceTimeJson(deviceTimes);
     if (!run.gpuPeaks.empty()) json["gpus"] = gpuMemoryJson(run.trace, run.gpuPeaks);
+    if (const auto operations = traces::memoryOperations(run.trace); !operations.empty()) json["memory_operations"] = memoryOperationsJson(operations);
     json["measured"] = durationsJson(run.trace, traces::durationsOf(run.trace, kHistogramIntervals))["actions"];
     if (result.text) {
         json["token_entropy"] = result.text->entropy;
@@ -143,6 +144,7 @@ std::string resultText(const LiveRun& run, const std::optional<traces::StepFigur
     text += durationsText(run.trace, traces::durationsOf(run.trace, kHistogramIntervals));
     if (const auto deviceTimes = traces::deviceTimes(run.trace); !deviceTimes.empty()) text += deviceTimeText(deviceTimes);
     if (!run.gpuPeaks.empty()) text += gpuMemoryText(run.trace, run.gpuPeaks);
+    if (const auto operations = traces::memoryOperations(run.trace); !operations.empty()) text += memoryOperationsText(operations);
     if (!figures) return text;
     const std::string among = run.droppedSteps > 0 ? fmt::format("last {}, which stayed in memory", traces::counted(run.trace.steps().size(), "step"))
                                                    : "trace";

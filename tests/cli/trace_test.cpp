@@ -65,6 +65,26 @@ TEST(Trace, TellsTheMostOfEachGpusMemoryInEveryFormat)
     EXPECT_THAT(text, HasSubstr("GPU 3  0,1    40 MiB   200 MiB  400 MiB  500 MiB  1000 MiB  50 %"));
 }
 
+TEST(Trace, TellsWhatTheDriverWasAskedForByKindOfAction)
+{
+    const TemporaryFolder folder;
+    const std::string file = folder.file("calls.strace");
+    traces::Trace trace;
+    trace.info.ranks = 1;
+    trace.info.stageToRank = {traces::Rank{0}};
+    trace.append(trace.addLane({.rank = traces::Rank{0}, .kind = traces::LaneKind::Compute, .depth = 0, .name = "rank 0"}),
+                 {.begin = 0, .end = 1000, .action = traces::forward(traces::Stage{0}, traces::MicroBatch{0})});
+    const traces::LaneId calls = trace.addLane({.rank = traces::Rank{0}, .kind = traces::LaneKind::Stream, .depth = 0, .name = "GPU 0 memory operations"});
+    trace.append(calls, {.begin = 10, .end = 30, .action = {}, .text = trace.intern("allocate 20 MiB for 0F0")});
+    trace.append(calls, {.begin = 40, .end = 45, .action = {}, .text = trace.intern("release 2 MiB")});
+    ASSERT_TRUE(traces::saveJournal(trace, file).ok());
+    EXPECT_EQ(jsonOf({"analyze", file, "--json"})["memory_operations"],
+              Json::parse(R"([{"rank": 0, "allocations": 1, "allocated_bytes": 20971520, "releases": 1, "released_bytes": 2097152, "calls_ns": 25, "by_kind": [
+                  {"kind": "no action", "allocations": 0, "allocated_bytes": 0, "releases": 1, "released_bytes": 2097152, "calls_ns": 5},
+                  {"kind": "forward", "allocations": 1, "allocated_bytes": 20971520, "releases": 0, "released_bytes": 0, "calls_ns": 20}]}])"));
+    EXPECT_THAT(stagecraft({"analyze", file}).out, testing::AllOf(HasSubstr("memory that the driver was asked for"), HasSubstr("forward")));
+}
+
 // Kernels of 60 % of a block, a copy that half of them hides, and a gap whose cause is known.
 TEST(Trace, TellsWhereTheTimeOfBlocksWentOnTheDevice)
 {

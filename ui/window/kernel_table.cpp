@@ -2,6 +2,8 @@
 #include "ui/window/kernel_table.h"
 
 #include "traces/analysis/device_time.h"
+#include "traces/analysis/memory_operations.h"
+#include "traces/base/text.h"
 #include "traces/base/units.h"
 #include "ui/bridge/plain_tip.h"
 #include "ui/bridge/text.h"
@@ -52,9 +54,22 @@ std::vector<QStringList> linesOf(const traces::DeviceTime& time)
     return lines;
 }
 
+// "Of the driver's memory: 2 allocations, 22 MiB; 1 release, 2 MiB; 1.2 ms in calls"; empty where there is none.
+QString memoryLine(const traces::MemoryOperations& operations)
+{
+    QStringList parts;
+    const auto add = [&](std::int64_t count, const char* what, traces::Bytes bytes) {
+        if (count > 0) parts << toQt(traces::counted(count, what) + ", " + traces::formatSize(bytes));
+    };
+    add(operations.allocations, "allocation", operations.allocated);
+    add(operations.releases, "release", operations.released);
+    if (parts.isEmpty()) return {};
+    return KernelTable::tr("Of the driver's memory: %1; %2 in calls").arg(parts.join(QStringLiteral("; ")), toQt(formatDuration(operations.inCalls)));
+}
+
 } // namespace
 
-KernelTable::KernelTable(QWidget* parent) : QWidget(parent), time_(new QLabel), title_(new QLabel), table_(new TextTable(tr("Kernels"), {.leftColumns = 1}))
+KernelTable::KernelTable(QWidget* parent) : QWidget(parent), time_(new QLabel), title_(new QLabel), memory_(new QLabel), table_(new TextTable(tr("Kernels"), {.leftColumns = 1}))
 {
     time_->setObjectName("deviceTime");
     time_->setTextFormat(Qt::RichText);
@@ -67,6 +82,11 @@ KernelTable::KernelTable(QWidget* parent) : QWidget(parent), time_(new QLabel), 
     title_->setProperty("tone", "hint");
     title_->setToolTip(tr("Kernels and copies that began on the rank's streams while the block lasted, or the operators of LibTorch that its thread called; a share is of the time of all of them."));
     makeSelectable(*title_);
+    memory_->setObjectName("driverMemory");
+    memory_->setTextFormat(Qt::PlainText);
+    memory_->setWordWrap(true);
+    memory_->setToolTip(tr("Calls that took memory from the GPU's driver or gave it back while the thread worked for the block: LibTorch's for its reserve, and libraries'."));
+    makeSelectable(*memory_);
     table_->setObjectName("kernelTable");
     describe(*table_, tr("Kernels"), tr("What the device did in the block, by name; a click or Enter goes to the longest of a name."));
     table_->setShowGrid(false);
@@ -81,6 +101,7 @@ KernelTable::KernelTable(QWidget* parent) : QWidget(parent), time_(new QLabel), 
     layout->setContentsMargins(0, 8, 0, 0);
     layout->setSpacing(4);
     layout->addWidget(time_);
+    layout->addWidget(memory_);
     layout->addWidget(title_);
     layout->addWidget(table_);
     hide();
@@ -97,6 +118,9 @@ void KernelTable::showItem(const TimelineScene& scene, const TimelineItem& item)
     if (groups_.empty()) return;
     TimelineItem shown = item;
     shown.slice = *block;
+    const QString memory = memoryLine(traces::memoryOperationsOf(*trace, *block));
+    memory_->setText(memory);
+    memory_->setVisible(!memory.isEmpty());
 
     const bool operators = holdsOperators(trace->lane(groups_.front().longest.lane).info());
     std::vector<QStringList> rows{{operators ? tr("Operator") : tr("Kernel"), tr("n"), tr("Total"), tr("Share"), tr("Longest")}};

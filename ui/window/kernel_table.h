@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // What the device did in the selected block: how its time splits (traces::DeviceTime), and its kernels, or on the CPU its operators,
-// grouped by name, with the most time first; a click or Enter goes to the longest of a name. Hidden where the block has none. While a kernel is selected it shows those of its
+// grouped by name, with the most time first, and what was asked of the driver's memory for it; a click or Enter goes to the longest of a name. Hidden where the block has none. While a kernel is selected it shows those of its
 // block.
 //
 //   table.showItem(scene, item);
@@ -41,6 +41,7 @@ private:
     std::vector<QStringList> rows_; // as they are shown
     QLabel* time_;
     QLabel* title_;
+    QLabel* memory_;
     TextTable* table_;
 };
 

@@ -48,6 +48,18 @@ SyncKind syncOf(std::uint32_t type)
     }
 }
 
+traces::MemoryPlace memoryPlaceOf(std::uint32_t kind)
+{
+    switch (kind) {
+    case CUPTI_ACTIVITY_MEMORY_KIND_PINNED: return traces::MemoryPlace::Pinned;
+    case CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE: return traces::MemoryPlace::Pageable;
+    case CUPTI_ACTIVITY_MEMORY_KIND_MANAGED:
+    case CUPTI_ACTIVITY_MEMORY_KIND_MANAGED_STATIC: return traces::MemoryPlace::Managed;
+    case CUPTI_ACTIVITY_MEMORY_KIND_ARRAY: return traces::MemoryPlace::Array;
+    default: return traces::MemoryPlace::Device;
+    }
+}
+
 OverheadKind overheadOf(std::uint32_t kind)
 {
     switch (kind) {
@@ -243,14 +255,14 @@ private:
         const std::optional<Bytes> bytes = size(r.bytes);
         if (!when) ++batch_.counts.impossible;
         if (!when || !bytes) return;
-        const std::uint32_t memoryKind = number(&r.memoryKind);
         batch_.activities.push_back(
             MemoryActivity{.at = *when,
                            .place = placeOf(r),
                            .correlation = r.correlationId,
                            .operation = operation == CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION ? MemoryOperation::Allocate
                                                                                                      : MemoryOperation::Release,
-                           .onDevice = memoryKind != CUPTI_ACTIVITY_MEMORY_KIND_PINNED && memoryKind != CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE,
+                           .memory = memoryPlaceOf(number(&r.memoryKind)),
+                           .async = r.isAsync != 0,
                            .address = r.address,
                            .bytes = *bytes});
     }

@@ -16,9 +16,17 @@ template <class Activity>
 constexpr bool kIsDeviceWork = std::is_same_v<Activity, KernelActivity> || std::is_same_v<Activity, CopyActivity> ||
                                std::is_same_v<Activity, PeerCopyActivity> || std::is_same_v<Activity, MemsetActivity>;
 
+// What belongs to a call of the host, and waits for it.
+template <class Activity>
+constexpr bool kIsJoined = kIsDeviceWork<Activity> || std::is_same_v<Activity, MemoryActivity>;
+
 bool isDeviceWork(const DeviceActivity& activity)
 {
     return std::visit([](const auto& each) { return kIsDeviceWork<std::decay_t<decltype(each)>>; }, activity);
+}
+bool isJoined(const DeviceActivity& activity)
+{
+    return std::visit([](const auto& each) { return kIsJoined<std::decay_t<decltype(each)>>; }, activity);
 }
 
 bool overlap(const Interval& a, const Interval& b) { return a.begin <= b.end && b.begin <= a.end; }
@@ -53,7 +61,7 @@ void ActivityJoin::addToLaunch(const Activity& activity, std::vector<JoinedActiv
         }
         settle(activity.correlation, launch, out); // what waited for the call
         handOnOrKeep(activity, launch, out);
-    } else if constexpr (kIsDeviceWork<Activity>) {
+    } else if constexpr (kIsJoined<Activity>) {
         handOnOrKeep(activity, launchOf(activity.correlation, out), out);
     } else {
         out.push_back({.activity = activity, .work = kNoWork, .call = std::nullopt});
@@ -63,7 +71,7 @@ void ActivityJoin::addToLaunch(const Activity& activity, std::vector<JoinedActiv
 template <class Activity>
 void ActivityJoin::handOnOrKeep(const Activity& activity, Launch& launch, std::vector<JoinedActivity>& out)
 {
-    if (!isComplete(kIsDeviceWork<Activity>, launch)) {
+    if (!isComplete(kIsJoined<Activity>, launch)) {
         launch.waiting.emplace_back(activity);
         if (launch.wait != Wait::Kernel) moveTo(Wait::Kernel, activity.correlation, launch);
         return;
@@ -83,9 +91,9 @@ ActivityJoin::Launch& ActivityJoin::launchOf(std::uint32_t correlation, std::vec
     return launch;
 }
 
-bool ActivityJoin::isComplete(bool deviceWork, const Launch& launch) const
+bool ActivityJoin::isComplete(bool needsCall, const Launch& launch) const
 {
-    return launch.work != kNoWork && (launch.call || !options_.calls || !deviceWork);
+    return launch.work != kNoWork && (launch.call || !options_.calls || !needsCall);
 }
 
 void ActivityJoin::settle(std::uint32_t correlation, Launch& launch, std::vector<JoinedActivity>& out)
@@ -94,7 +102,7 @@ void ActivityJoin::settle(std::uint32_t correlation, Launch& launch, std::vector
     bool served = false;
     std::size_t kept = 0;
     for (DeviceActivity& each : launch.waiting) {
-        if (!isComplete(isDeviceWork(each), launch)) {
+        if (!isComplete(isJoined(each), launch)) {
             launch.waiting[kept++] = std::move(each);
             continue;
         }
@@ -122,7 +130,7 @@ void ActivityJoin::moveTo(Wait wait, std::uint32_t correlation, Launch& launch)
 void ActivityJoin::handOn(const DeviceActivity& activity, const Launch& launch, std::vector<JoinedActivity>& out)
 {
     const auto* call = std::get_if<ApiActivity>(&activity);
-    if (call == nullptr && launch.work == kNoWork) ++unattributed_;
+    if (isDeviceWork(activity) && launch.work == kNoWork) ++unattributed_;
     out.push_back({.activity = activity, .work = launch.work, .call = call != nullptr ? std::optional(call->span) : launch.call});
 }
 

@@ -8,7 +8,8 @@
 //   call ───┼── correlation 17 ──> an id waits for its kernel: that may run much later than it was launched
 //   kernel ─┘                      what has waited long enough is handed on as it is
 //
-// Waits for the host (SyncActivity), allocations and overhead are handed on at once, without an id. One thread.
+// An allocation is put together with its id and call as a kernel is. Waits for the host (SyncActivity) and overhead are handed on at once,
+// without an id. One thread.
 //
 //   ActivityJoin join({.calls = true});
 //   for (const DeviceActivity& each : batch.activities) join.add(each, joined);
@@ -87,7 +88,7 @@ private:
     Launch& launchOf(std::uint32_t correlation, std::vector<JoinedActivity>& out);
     void settle(std::uint32_t correlation, Launch& launch, std::vector<JoinedActivity>& out);
     void moveTo(Wait wait, std::uint32_t correlation, Launch& launch);
-    [[nodiscard]] bool isComplete(bool deviceWork, const Launch& launch) const;
+    [[nodiscard]] bool isComplete(bool needsCall, const Launch& launch) const;
     void handOn(const DeviceActivity& activity, const Launch& launch, std::vector<JoinedActivity>& out);
     void giveUp(Launches::iterator launch, std::vector<JoinedActivity>& out);
     void giveUpOldest(std::vector<JoinedActivity>& out);

@@ -8,6 +8,7 @@
 //   for (const std::string& note : sentences(batch.counts)) show(note);
 #pragma once
 
+#include "traces/analysis/memory_operations.h"
 #include "traces/base/ids.h"
 #include "traces/base/units.h"
 
@@ -129,7 +130,8 @@ struct MemoryActivity {
     DevicePlace place;
     std::uint32_t correlation = 0;
     MemoryOperation operation = MemoryOperation::Allocate;
-    bool onDevice = true; // else the host's, pinned
+    traces::MemoryPlace memory = traces::MemoryPlace::Device;
+    bool async = false; // in the order of its stream, from a pool
     std::uint64_t address = 0;
     traces::Bytes bytes = 0;
 

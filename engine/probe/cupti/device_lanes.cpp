@@ -39,6 +39,7 @@ std::string_view DeviceLanes::peerCopyName(const PeerCopyActivity& copy)
 void DeviceLanes::add(const JoinedActivity& joined)
 {
     const Attribution whose = ranks_.of(joined);
+    if (const auto* memory = std::get_if<MemoryActivity>(&joined.activity)) return addMemory(whose, *memory, joined.call.value_or(Interval{memory->at, memory->at}));
     std::visit(
         [&](const auto& activity) {
             addTo(whose, activity);
@@ -72,6 +73,16 @@ void DeviceLanes::addTo(const Attribution& whose, const ApiActivity& call)
 {
     if (!options_.calls) return;
     put({.rank = whose.rank, .row = Row::Calls, .place = {}, .thread = call.thread}, whose, call.span, nameOf(call.name, "call"));
+}
+
+// A moment, told as long as the call took in which it was.
+void DeviceLanes::addMemory(const Attribution& whose, const MemoryActivity& memory, Interval span)
+{
+    traces::MemoryOperation operation{
+        .allocates = memory.operation == MemoryOperation::Allocate, .bytes = memory.bytes, .place = memory.memory, .async = memory.async};
+    if (whose.work) operation.action = traces::Action{.work = whose.work->work};
+    const std::string& text = *memoryTexts_.insert(memoryOperationText(operation)).first;
+    put({.rank = whose.rank, .row = Row::Memory, .place = {.device = memory.place.device}}, whose, span, text);
 }
 
 void DeviceLanes::addTo(const Attribution& whose, const OverheadActivity& overhead)
@@ -121,6 +132,7 @@ std::string DeviceLanes::rowName(const RowKey& key)
     case Row::Gaps: return traces::gapsLaneName(fmt::format("GPU {} stream {}", key.place.device, key.place.stream));
     case Row::Waits: return "host waits";
     case Row::Calls: return fmt::format("CUDA calls of thread {}", key.thread);
+    case Row::Memory: return traces::memoryOperationsLaneName(key.place.device);
     case Row::Overhead: return "overhead of recording";
     }
     return {};

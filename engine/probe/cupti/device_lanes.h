@@ -3,8 +3,8 @@
 // From what a device did to the sub-lanes of its ranks: a lane of kind Stream per stream, with a slice per kernel, copy and
 // memset, named as such and with its step. A slice of a trace that names a kernel cannot name its action as well: for that
 // see ActionSpans. What nobody marked lies on a lane of its own, and is counted; NCCL's kernels, which it launches by itself, on another
-// (traces/analysis/exchanges.h tells their hand-offs); the host's waits and, where they are asked
-// for, its calls have lanes too. Beside each stream lies a lane of its gaps, with why it stood still (stream_gaps.h), where the
+// (traces/analysis/exchanges.h tells their hand-offs); the host's waits and, where they are asked for, its calls and what it took of the
+// driver's memory (memory_operations.h) have lanes too. Beside each stream lies a lane of its gaps, with why it stood still (stream_gaps.h), where the
 // launches are recorded. What comes too late for its lane, because its buffer was held up, lies on a further one.
 // One thread.
 //
@@ -20,6 +20,7 @@
 
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -69,11 +70,11 @@ public:
     [[nodiscard]] std::int64_t late() const { return late_; }                 // slices on further lanes
 
 private:
-    enum class Row : std::uint8_t { Stream, Beside, Unattributed, Nccl, Gaps, Waits, Calls, Overhead };
+    enum class Row : std::uint8_t { Stream, Beside, Unattributed, Nccl, Gaps, Waits, Calls, Memory, Overhead };
     struct RowKey {
         traces::Rank rank{};
         Row row = Row::Stream;
-        DevicePlace place;        // of Stream to Gaps
+        DevicePlace place;        // of Stream to Gaps; of Memory the device alone
         std::uint32_t thread = 0; // of Calls
         auto operator<=>(const RowKey&) const = default;
     };
@@ -107,9 +108,10 @@ private:
     void addTo(const Attribution& whose, const MemsetActivity& memset);
     void addTo(const Attribution& whose, const SyncActivity& wait);
     void addTo(const Attribution& whose, const ApiActivity& call);
+    void addTo(const Attribution& whose, const MemoryActivity& memory) { addMemory(whose, memory, {memory.at, memory.at}); }
     void addTo(const Attribution& whose, const OverheadActivity& overhead);
-    void addTo(const Attribution&, const MemoryActivity&) {}      // a moment, not a span
     void addTo(const Attribution&, const CorrelationActivity&) {} // the join has used it
+    void addMemory(const Attribution& whose, const MemoryActivity& memory, traces::Interval span);
     template <class Activity>
     void addToStream(const Attribution& whose, const Activity& activity, std::string_view text);
     void put(const RowKey& key, const Attribution& whose, traces::Interval span, std::string_view text);
@@ -127,6 +129,7 @@ private:
     DeviceLaneOptions options_;
     std::deque<std::string> names_; // by NameId, from 1; stay where they are
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> peerCopies_; // their names, by the two devices
+    std::set<std::string> memoryTexts_; // of what was done to memory
     std::map<RowKey, RowLanes> rows_;
     std::map<std::pair<std::uint32_t, std::uint32_t>, Stream> streams_; // by context and number
     std::map<traces::Rank, std::int32_t> depths_; // lanes of each rank so far

@@ -41,7 +41,12 @@ Attribution DevicePlaceRanks::of(const JoinedActivity& joined)
     std::visit(
         [&](const auto& each) {
             if constexpr (requires { each.place; }) {
-                place(streams_, each.place);
+                if constexpr (requires { each.span; }) {
+                    place(streams_, each.place);
+                } else if (marked) { // an allocation: of its device, and of no stream's work
+                    out.known = true;
+                    out.rank = *marked;
+                }
                 const auto device = placement_.deviceToRank.find(each.place.device);
                 if (!out.known && device != placement_.deviceToRank.end()) out.rank = device->second;
             } else if constexpr (requires { each.thread; }) {

@@ -63,9 +63,34 @@ TEST(Join, HandsOnAtOnceWhatHasNoLaunch)
     std::vector<JoinedActivity> out;
     join.add(SyncActivity{.span = {1, 2}, .correlation = 5}, out);
     join.add(OverheadActivity{.span = {1, 2}, .correlation = 5}, out);
-    join.add(MemoryActivity{.at = 1, .place = {}, .correlation = 5}, out);
-    EXPECT_THAT(out, SizeIs(3));
+    EXPECT_THAT(out, SizeIs(2));
     EXPECT_EQ(join.waiting(), 0U);
+    EXPECT_EQ(join.unattributed(), 0);
+}
+
+// In any order: the id, the call that allocates, and what it allocated.
+TEST(Join, PutsAnAllocationTogetherWithItsMarkAndCall)
+{
+    const MemoryActivity memory{.at = 15, .place = {}, .correlation = 5, .bytes = 64};
+    const ApiActivity call{.span = {10, 20}, .correlation = 5};
+    std::vector<DeviceActivity> records{memory, call, mark(5, 77)};
+    std::vector<std::size_t> order{0, 1, 2};
+    do {
+        ActivityJoin join({.calls = true});
+        std::vector<JoinedActivity> out;
+        for (const std::size_t i : order) join.add(records[i], out);
+        EXPECT_THAT(out, testing::UnorderedElementsAre(JoinedActivity{memory, 77, traces::Interval{10, 20}}, JoinedActivity{call, 77, traces::Interval{10, 20}}));
+    } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST(Join, GivesUpAnAllocationThatNobodyMarkedAndCountsItAsNoKernel)
+{
+    ActivityJoin join;
+    std::vector<JoinedActivity> out;
+    join.add(MemoryActivity{.at = 1, .place = {}, .correlation = 5}, out);
+    EXPECT_THAT(out, IsEmpty());
+    join.finish(out);
+    EXPECT_THAT(out, SizeIs(1));
     EXPECT_EQ(join.unattributed(), 0);
 }
 

@@ -244,6 +244,25 @@ TEST(DeviceLanes, ShowCallsAndOverheadWhereAskedFor)
     }
 }
 
+TEST(DeviceLanes, ShowWhatTheHostTookOfTheDriversMemoryAndForWhat)
+{
+    Lanes test;
+    const auto memory = [](MemoryOperation operation, traces::Bytes bytes, traces::TimeNs at) {
+        return MemoryActivity{.at = at, .place = stream(0), .operation = operation, .bytes = bytes};
+    };
+    test.lanes.add({memory(MemoryOperation::Allocate, 20 << 20, 15), markOf(1), Interval{10, 20}});
+    test.lanes.add({memory(MemoryOperation::Release, 1000, 50), kNoWork, std::nullopt});
+    MemoryActivity pinned = memory(MemoryOperation::Allocate, 4096, 60);
+    pinned.memory = traces::MemoryPlace::Pinned;
+    test.lanes.add({pinned, markOf(1), Interval{55, 65}});
+    test.lanes.add(kernel(kNoWork, {100, 200}, stream(0))); // a mark of an allocation says nothing of a stream's kernels
+    test.flush();
+    EXPECT_THAT(test.rows(),
+                ElementsAre("0.0 GPU 0 stream 0, of no action: gemm[100,200)@0", "0.1 GPU 0 memory operations: release 1000 B[50,50)@0",
+                            "1.0 GPU 0 memory operations: allocate 20 MiB for 1F0[10,20)@0 allocate 4 KiB of pinned memory of the host for 1F0[55,65)@0"));
+    EXPECT_EQ(test.lanes.unattributed(), 1);
+}
+
 TEST(DeviceLanes, NamePeerCopiesByTheirDevices)
 {
     Lanes test;

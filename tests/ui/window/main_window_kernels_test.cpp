@@ -4,6 +4,7 @@
 #include "tests/ui/support/traces.h"
 #include "tests/ui/window/main_window_fixture.h"
 
+#include "traces/analysis/memory_operations.h"
 #include "traces/analysis/stream_lanes.h"
 #include "ui/timeline/timeline_widget.h"
 
@@ -82,6 +83,26 @@ TEST_F(MainWindowKernelsTest, AreToldWithHowTheBlocksTimeSplits)
     EXPECT_EQ(the<QLabel>("selectionTitle").text(), "Gap: host had not launched");
     EXPECT_TRUE(the<QLabel>("selectionLines").text().contains("GPU 0 stream 7"));
     EXPECT_EQ(the<QLabel>("kernelTitle").text(), "Kernels of 0F0: 3, 900 µs together") << "it is in that block";
+}
+
+TEST_F(MainWindowKernelsTest, ComeWithWhatTheDriverWasAskedForInTheirBlock)
+{
+    select(forward);
+    EXPECT_FALSE(the<QLabel>("driverMemory").isVisible());
+    const std::shared_ptr<traces::Trace> trace = support::twoRanks({.label = traces::TraceLabel::Measured});
+    const auto lane = [&](const std::string& name) { return trace->addLane({.rank = traces::Rank{0}, .kind = traces::LaneKind::Stream, .depth = 0, .name = name}); };
+    const auto put = [&](LaneId on, traces::TimeNs begin, traces::TimeNs end, const char* text) {
+        trace->append(on, {.begin = begin, .end = end, .action = {}, .step = traces::Step{0}, .text = trace->intern(text)});
+    };
+    put(lane("GPU 0 stream 7"), 0, kMs / 2, "gemm");
+    const LaneId calls = lane(traces::memoryOperationsLaneName(0));
+    put(calls, 0, kMs / 10, "allocate 20 MiB for 0F0");
+    put(calls, kMs / 10, kMs / 5, "allocate 2 MiB for 0F0");
+    put(calls, kMs / 4, kMs / 3, "release 2 MiB for 0F1");
+    ASSERT_TRUE(window->workbench().showTrace(*trace, "calls.strace").ok());
+    select(forward);
+    ASSERT_TRUE(the<QLabel>("driverMemory").isVisible());
+    EXPECT_EQ(the<QLabel>("driverMemory").text(), "Of the driver's memory: 2 allocations, 22 MiB; 200 µs in calls");
 }
 
 // Of a run on the CPU.
