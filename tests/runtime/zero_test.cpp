@@ -341,7 +341,9 @@ TEST(DividedReplicas, LetGoOfMemoryOnThreads)
         const Bytes all = weightsAtTheEnd(whole, r);
         EXPECT_EQ(weights.front(), all / 2);
         EXPECT_EQ(weights.back(), all / 2);
-        EXPECT_EQ(*std::max_element(weights.begin(), weights.end()), all); // both of its stages
+        const Bytes mostWeights = *std::max_element(weights.begin(), weights.end());
+        EXPECT_GE(mostWeights, all);           // both of its stages
+        EXPECT_LT(mostWeights, all + all / 2); // and a part that is copied into its whole, where that is seen by another thread
         const std::vector<Bytes>& gradients = outcome.trace.memorySeries(Rank{r}, MemoryClass::Gradients)->value;
         const Bytes most = *std::max_element(gradients.begin(), gradients.end());
         EXPECT_GT(most, all / 2);
