@@ -114,13 +114,7 @@ void NcclCliques::sum(const Collective& collective, std::size_t member, const st
 
 void NcclCliques::track(const Collective& collective, std::size_t member, const DeviceMark& end)
 {
-    of(collective, member).of(collective.members()[member].rank).track(toText(traces::Action{collective.action(member), {}}), [end] {
-        try {
-            return end->reached();
-        } catch (...) { // the device has failed: who waits for it finds that as well
-            return true;
-        }
-    });
+    of(collective, member).of(collective.members()[member].rank).track(toText(traces::Action{collective.action(member), {}}), isOver(end));
 }
 
 Expected<void> NcclCliques::finish()

@@ -23,11 +23,11 @@ public:
 private:
     static std::vector<NcclId> newIds(const Execution& run, const NcclSource& source)
     {
-        std::vector<NcclId> ids;
-        for (std::size_t c = 0; c < sumCliques(run.schedule, run.plan.machine.replicas).size(); ++c) {
+        std::vector<NcclId> ids(sumCliques(run.schedule, run.plan.machine.replicas).size());
+        for (NcclId& each : ids) {
             const Expected<NcclId> id = newNcclId(source.api);
             if (!id.ok()) throw std::runtime_error(id.error().message);
-            ids.push_back(id.value());
+            each = id.value();
         }
         return ids;
     }

@@ -4,8 +4,10 @@
 //
 //   const auto use = setsDevice(device.type());                // for a clique's useDevice
 //   communicator.exchange("0SEND_F0", parts, handleOf(stream));
+//   communicator.track("0SEND_F0", isOver(device.markOn(stream)));
 #pragma once
 
+#include "engine/runtime/rank_device_torch.h"
 #include "traces/base/expected.h"
 
 #include <c10/core/Stream.h>
@@ -13,6 +15,7 @@
 
 #include <exception>
 #include <functional>
+#include <utility>
 
 namespace stagecraft::runtime {
 
@@ -29,6 +32,18 @@ inline std::function<traces::Expected<void>(int)> setsDevice(c10::DeviceType typ
             return {};
         } catch (const std::exception& error) {
             return traces::Error{error.what()};
+        }
+    };
+}
+
+// For the watchdog: whether what was issued is over.
+inline std::function<bool()> isOver(DeviceMark end)
+{
+    return [end = std::move(end)] {
+        try {
+            return end->reached();
+        } catch (...) { // the device has failed: who waits for it finds that as well
+            return true;
         }
     };
 }

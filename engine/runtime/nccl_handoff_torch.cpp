@@ -192,13 +192,7 @@ void NcclHandoff::issue(const TransferGroup& group)
         inQuestion_.clear();
         over = last_ = place_.device.markOn(stream_);
         if (book_.kept()) book_.add(actionOf(order_, group), begin, over);
-        communicator_.track(what, [over] {
-            try {
-                return over->reached();
-            } catch (...) { // the device has failed: the rank's thread finds that as well
-                return true;
-            }
-        });
+        communicator_.track(what, isOver(over));
     }
     for (at::Tensor& tensor : sent) sent_.push_back({over, std::move(tensor)});
     for (auto& [box, tensor] : coming) received_[box] = {{std::move(tensor), over}, made_};
