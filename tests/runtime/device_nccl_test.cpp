@@ -231,18 +231,7 @@ TEST(ReplicasInProcessesByNccl, PauseGoOnAndStop)
     Plan plan = linear("1f1b", 2, 2, RunMode::Processes);
     plan.run.steps = 100'000;
     plan.run.check = CheckMode::Off;
-    const TeamOutcome team = processes.run(plan, {.lead = [&](Session& session, Outcome& outcome) {
-                                               for (int i = 0; i < 10; ++i) {
-                                                   const std::size_t steps = outcome.trace.steps().size();
-                                                   follow(session, outcome, [&] { return outcome.trace.steps().size() > steps; });
-                                                   session.pause();
-                                                   follow(session, outcome, [&] { return session.state() == SessionState::Paused; });
-                                                   session.resume();
-                                                   follow(session, outcome, [&] { return session.state() == SessionState::Running; });
-                                               }
-                                               session.stop();
-                                               followToEnd(session, outcome);
-                                           }});
+    const TeamOutcome team = processes.run(plan, {.lead = pausesGoesOnAndStops(10)});
     for (const Outcome& each : team.ranks) EXPECT_EQ(each.last, SessionState::Stopped) << (each.failure ? each.failure->text : "");
     processes.expectNothingLeft();
 }
@@ -499,18 +488,7 @@ TEST(NcclRun, PausesGoesOnAndStops)
 {
     NcclProcesses processes({.count = 3});
     const auto heard = [](const Outcome& outcome, SessionState state) { return std::find(outcome.states.begin(), outcome.states.end(), state) != outcome.states.end(); };
-    const TeamOutcome team = processes.run(little(100'000), {.lead = [&](Session& session, Outcome& outcome) {
-                                               for (int i = 0; i < 20; ++i) {
-                                                   const std::size_t steps = outcome.trace.steps().size();
-                                                   follow(session, outcome, [&] { return outcome.trace.steps().size() > steps; });
-                                                   session.pause();
-                                                   follow(session, outcome, [&] { return session.state() == SessionState::Paused; });
-                                                   session.resume();
-                                                   follow(session, outcome, [&] { return session.state() == SessionState::Running; });
-                                               }
-                                               session.stop();
-                                               followToEnd(session, outcome);
-                                           }});
+    const TeamOutcome team = processes.run(little(100'000), {.lead = pausesGoesOnAndStops(20)});
     for (const Outcome& each : team.ranks) EXPECT_EQ(each.last, SessionState::Stopped) << (each.failure ? each.failure->text : "");
     EXPECT_TRUE(heard(team.ranks[0], SessionState::Paused));
     processes.expectNothingLeft();

@@ -239,18 +239,7 @@ TEST(ReplicasInProcesses, PauseGoOnAndStopTogether)
     Plan plan = little();
     plan.run.steps = 100'000;
     plan.run.check = CheckMode::Off;
-    const TeamOutcome team = runTeam(plan, {.lead = [](Session& session, Outcome& outcome) {
-                                         for (int round = 0; round < 10; ++round) {
-                                             const std::size_t steps = outcome.trace.steps().size();
-                                             follow(session, outcome, [&] { return outcome.trace.steps().size() > steps; });
-                                             session.pause();
-                                             follow(session, outcome, [&] { return session.state() == SessionState::Paused; });
-                                             session.resume();
-                                             follow(session, outcome, [&] { return session.state() == SessionState::Running; });
-                                         }
-                                         session.stop();
-                                         followToEnd(session, outcome);
-                                     }});
+    const TeamOutcome team = runTeam(plan, {.lead = pausesGoesOnAndStops(10)});
     for (const Outcome& each : team.ranks) EXPECT_EQ(each.last, SessionState::Stopped) << (each.failure ? each.failure->text : "");
     EXPECT_TRUE(team.ranks.front().result);
 }

@@ -46,6 +46,23 @@ struct TeamOptions {
     std::function<void(engine::Session&, Outcome&)> lead = followToEnd; // what rank 0 does once it has started
 };
 
+// A lead: between steps it pauses and goes on, so many times.
+inline std::function<void(engine::Session&, Outcome&)> pausesGoesOnAndStops(int rounds)
+{
+    return [rounds](engine::Session& session, Outcome& outcome) {
+        for (int i = 0; i < rounds; ++i) {
+            const std::size_t steps = outcome.trace.steps().size();
+            follow(session, outcome, [&] { return outcome.trace.steps().size() > steps; });
+            session.pause();
+            follow(session, outcome, [&] { return session.state() == engine::SessionState::Paused; });
+            session.resume();
+            follow(session, outcome, [&] { return session.state() == engine::SessionState::Running; });
+        }
+        session.stop();
+        followToEnd(session, outcome);
+    };
+}
+
 struct TeamOutcome {
     std::vector<Outcome> ranks;
     std::vector<std::string> refusals;
