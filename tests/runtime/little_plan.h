@@ -85,4 +85,31 @@ inline std::vector<FamilyCase> everyFamilyCase(int microbatches)
     return cases;
 }
 
+// Every family but BPipe, which with more ranks moves activations to another process.
+inline std::vector<FamilyCase> everyFamilyInProcesses(int microbatches)
+{
+    std::vector<FamilyCase> cases;
+    for (const engine::ScheduleFamily& family : engine::scheduleFamilies())
+        if (family.name != "bpipe") cases.push_back(familyCase(family, microbatches, engine::RunMode::Processes));
+    return cases;
+}
+
+inline std::vector<FamilyCase> synchronousOf(std::vector<FamilyCase> cases)
+{
+    std::erase_if(cases, [](const FamilyCase& each) { return engine::findFamily(each.name)->asynchronous; });
+    return cases;
+}
+
+// And some of them in bf16: one of each way through the stages.
+inline std::vector<FamilyCase> someInBf16(std::vector<FamilyCase> cases)
+{
+    const std::vector<FamilyCase> all = cases;
+    for (const FamilyCase& each : all) {
+        if (each.name != "1f1b" && each.name != "zb-v" && each.name != "dualpipe") continue;
+        cases.push_back(each);
+        cases.back().precision = engine::Precision::Bf16;
+    }
+    return cases;
+}
+
 } // namespace stagecraft::runtime

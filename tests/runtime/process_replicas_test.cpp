@@ -101,20 +101,6 @@ void expectAsInThreads(const TeamOutcome& team, const Plan& plan)
     }
 }
 
-std::vector<FamilyCase> everySynchronousFamily()
-{
-    std::vector<FamilyCase> cases;
-    for (const ScheduleFamily& family : scheduleFamilies()) {
-        if (family.asynchronous) continue;
-        if (family.name == "bpipe") continue; // with more ranks it moves activations away
-        cases.push_back(familyCase(family, 4, RunMode::Processes));
-        if (family.name != "1f1b" && family.name != "zb-v" && family.name != "dualpipe") continue;
-        cases.push_back(cases.back());
-        cases.back().precision = Precision::Bf16;
-    }
-    return cases;
-}
-
 class ReplicatedFamilyInProcesses : public testing::TestWithParam<FamilyCase> {};
 
 TEST_P(ReplicatedFamilyInProcesses, TrainsWithTheBitsOfThreads)
@@ -123,7 +109,7 @@ TEST_P(ReplicatedFamilyInProcesses, TrainsWithTheBitsOfThreads)
     expectAsInThreads(runTeam(plan), plan);
 }
 
-INSTANTIATE_TEST_SUITE_P(Runtime, ReplicatedFamilyInProcesses, testing::ValuesIn(everySynchronousFamily()), [](const auto& each) {
+INSTANTIATE_TEST_SUITE_P(Runtime, ReplicatedFamilyInProcesses, testing::ValuesIn(someInBf16(synchronousOf(everyFamilyInProcesses(4)))), [](const auto& each) {
     return caseName(each.param.name, each.param.mode, each.param.precision);
 });
 
