@@ -26,9 +26,10 @@ DeviceCollectives::DeviceCollectives(const std::vector<Execution>& replicas)
 
 DeviceCollectives::~DeviceCollectives()
 {
-    for (const RankParts& rank : ranks_) {
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+        const DeviceWatch::Wait wait(replicas_.front().watch, Rank{r}, DeviceWatch::OfOthers{"ending its sums"});
         try {
-            rank.device->drain();
+            ranks_[r].device->drain();
         } catch (...) { // a device that has failed uses nothing any more
         }
     }

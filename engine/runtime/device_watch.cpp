@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/device_watch.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace stagecraft::runtime {
@@ -10,12 +11,26 @@ using namespace traces;
 std::optional<DeviceWatch::Awaited> DeviceWatch::silent() const
 {
     const TimeNs now = clock_.now();
+    const TimeNs endsSince = endsSince_.load();
     std::optional<Awaited> longest;
     for (const Slot& slot : slots_) {
-        const std::lock_guard lock(slot.mutex);
-        if (slot.awaited && now - slot.awaited->since > patience_ && (!longest || slot.awaited->since < longest->since)) longest = slot.awaited;
+        std::optional<Awaited> awaited;
+        {
+            const std::lock_guard lock(slot.mutex);
+            awaited = slot.awaited;
+        }
+        if (!awaited) continue;
+        if (awaited->ofOthers) awaited->since = std::max(awaited->since, endsSince);
+        const bool isSilent = awaited->since < now && now - awaited->since > patience_;
+        if (isSilent && (!longest || awaited->since < longest->since)) longest = awaited;
     }
     return longest;
+}
+
+void DeviceWatch::runEnds()
+{
+    TimeNs goesOn = kGoesOn;
+    endsSince_.compare_exchange_strong(goesOn, clock_.now());
 }
 
 void DeviceWatch::goesOn()
@@ -33,10 +48,15 @@ DeviceWatch::Wait::Wait(DeviceWatch* watch, Rank rank, Step step, const Work& wo
     begin({.rank = rank, .step = step, .work = work});
 }
 
-DeviceWatch::Wait::Wait(DeviceWatch* watch, Rank rank, std::string_view doing)
-    : watch_(watch), slot_(kThreads * index(rank) + static_cast<std::size_t>(Thread::Preparing))
+DeviceWatch::Wait::Wait(DeviceWatch* watch, Rank rank, std::string_view doing, Thread thread)
+    : watch_(watch), slot_(kThreads * index(rank) + static_cast<std::size_t>(thread))
 {
     begin({.rank = rank, .doing = doing});
+}
+
+DeviceWatch::Wait::Wait(DeviceWatch* watch, Rank rank, OfOthers what) : watch_(watch), slot_(kThreads * index(rank) + static_cast<std::size_t>(Thread::Own))
+{
+    begin({.rank = rank, .doing = what.doing, .ofOthers = true});
 }
 
 void DeviceWatch::Wait::begin(const Awaited& awaited)

@@ -101,7 +101,7 @@ void GpuMemorySampler::look(bool last)
 
 void GpuMemorySampler::look(Watched& gpu, bool last)
 {
-    const DeviceWatch::Wait wait(watch_, gpu.rank, "reading how full its memory is");
+    const DeviceWatch::Wait wait(watch_, gpu.rank, "reading how full its memory is", DeviceWatch::Thread::Memory);
     const TimeNs now = clock_.now();
     c10::DeviceAllocator& allocator = *c10::getDeviceAllocator(gpu.device.type());
     c10::CachingDeviceAllocator::DeviceStats stats = allocator.getDeviceStats(gpu.device.index());

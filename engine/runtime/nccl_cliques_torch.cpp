@@ -41,6 +41,16 @@ NcclCliques::NcclCliques(const Execution& run, const Way& way, const std::vector
     }
 }
 
+// NCCL ends its kernels, and waits for them.
+NcclCliques::~NcclCliques()
+{
+    for (Clique& each : cliques_) {
+        const auto here = std::ranges::find_if(each.ranks, [&](int rank) { return seats_.contains(Rank{rank}); });
+        const DeviceWatch::Wait wait(run_.watch, Rank{*here}, DeviceWatch::OfOthers{kEndingSums});
+        each.link.reset();
+    }
+}
+
 void NcclCliques::connect(Clique& clique, const Way& way, const NcclId& id)
 {
     NcclLink::Seats seats{.size = static_cast<int>(clique.ranks.size()), .members = {}, .useDevice = {}};
@@ -80,6 +90,8 @@ void NcclCliques::sumOfNothing(const Clique& clique, const Seat& seat)
     const NcclAllReduce sum = inPlace(nothing);
     const Expected<void> met = clique.of(seat.rank).allReduce("the first sum", {sum}, handleOf(currentStreamOf(seat.sums->device())));
     if (!met.ok()) clique.link->fail(met.error());
+    clique.of(seat.rank).track("the first sum", isOver(seat.sums->mark()));
+    const DeviceWatch::Wait wait(run_.watch, seat.rank, DeviceWatch::OfOthers{kEndingSums});
     seat.sums->drain();
 }
 

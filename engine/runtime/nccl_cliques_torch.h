@@ -17,9 +17,12 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stagecraft::runtime {
+
+inline constexpr std::string_view kEndingSums = "ending its sums by NCCL";
 
 class NcclCliques {
 public:
@@ -33,6 +36,7 @@ public:
         const RankDevice* sums = nullptr; // its stream for them; not owned
     };
     NcclCliques(const Execution& run, const Way& way, const std::vector<Seat>& seats);
+    ~NcclCliques();
 
     // NCCL connects the members of a clique at their first sum, and waits for all. Every rank goes through its cliques in their order.
     // Failures go to the run's control.

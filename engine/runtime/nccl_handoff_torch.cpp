@@ -76,6 +76,7 @@ NcclHandoff::NcclHandoff(ProcessRun& all, const engine::Schedule& schedule, cons
 NcclHandoff::~NcclHandoff()
 {
     all_.group().office().subscribe(MailKind::Form, nullptr);
+    const DeviceWatch::Wait wait = awaitingOthers();
     try {
         stream_.synchronize(); // what lies in the maps may be in use
     } catch (...) { // a device that has failed uses nothing any more
@@ -91,6 +92,8 @@ void NcclHandoff::meetPeers()
     const AllocationScope nobody({});
     const at::Tensor twoBytes = at::empty({2}, at::TensorOptions(place_.device.device()).dtype(at::kByte));
     expect(communicator_.warmUp(list, twoBytes.mutable_data_ptr(), handleOf(stream_)));
+    communicator_.track("the first exchange with each", isOver(place_.device.markOn(stream_)));
+    const DeviceWatch::Wait wait = awaitingOthers();
     stream_.synchronize();
 }
 
@@ -209,17 +212,21 @@ void NcclHandoff::settle()
 {
     const RankDevice::Scope here(stream_);
     if (!sent_.empty()) place_.control.rest(traces::Rank{all_.rank()});
+    const DeviceWatch::Wait wait = awaitingOthers();
     for (; !sent_.empty(); sent_.pop_front()) sent_.front().gone->wait();
     book_.settleAll();
 }
 
-// What is this GPU's to do; what comes of the others NCCL's watchdog looks at.
+// What is this GPU's to do; what comes of the others NCCL's watchdog looks at. That ends its kernels where nobody comes; from then on it is
+// the GPU that is waited for.
 void NcclHandoff::awaitOwn(const DeviceMark& made) const
 {
     if (!made) return;
-    const DeviceWatch::Wait wait(watch_, traces::Rank{all_.rank()}, "making what it hands over");
+    const DeviceWatch::Wait wait(watch_, traces::Rank{all_.rank()}, "making what it hands over", DeviceWatch::Thread::Own);
     made->wait();
 }
+
+DeviceWatch::Wait NcclHandoff::awaitingOthers() const { return {watch_, traces::Rank{all_.rank()}, DeviceWatch::OfOthers{"ending its exchanges by NCCL"}}; }
 
 bool NcclHandoff::through() const
 {
@@ -232,6 +239,7 @@ void NcclHandoff::waitThrough() const
     if (next_ < groups_.size() || !last_) return;
     const RankDevice::Scope here(stream_);
     awaitOwn(made_);
+    const DeviceWatch::Wait wait = awaitingOthers();
     last_->wait();
 }
 
@@ -256,6 +264,7 @@ std::optional<Arrival<Boundary>> NcclHandoff::take(const BoxAddress& address)
     if (boundary.ready) {
         const RankDevice::Scope here(stream_);
         awaitOwn(node.mapped().behind);
+        const DeviceWatch::Wait wait = awaitingOthers();
         boundary.ready->wait();
     }
     if (all_.ending()) return std::nullopt; // nobody knows what has come

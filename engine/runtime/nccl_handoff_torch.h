@@ -98,6 +98,7 @@ private:
     std::string awaitForm(const BoxAddress& address); // empty where the run ends
     void issue(const engine::TransferGroup& group);
     void awaitOwn(const DeviceMark& made) const;
+    [[nodiscard]] DeviceWatch::Wait awaitingOthers() const;
     void letGoOfSent();
     [[nodiscard]] bool stays(const BoxAddress& address) const;
 

@@ -22,6 +22,7 @@ NcclProcessSums::NcclProcessSums(const Execution& run, Rank rank, NcclCliques& c
 
 NcclProcessSums::~NcclProcessSums()
 {
+    const DeviceWatch::Wait wait = awaitingOthers();
     try {
         device_.drain();
     } catch (...) { // a device that has failed uses nothing any more
@@ -84,7 +85,10 @@ std::optional<TimeNs> NcclProcessSums::wait(const std::vector<Turn>& turns)
             throw std::logic_error("a sum of replicas is waited for that others come before");
         }
         awaitMade(*turn.collective, sum);
-        sum.end->wait();
+        {
+            const DeviceWatch::Wait wait = awaitingOthers();
+            sum.end->wait();
+        }
         if (run_.control.ending()) return std::nullopt; // nobody knows what it came to
         while (!issued_.empty() && sums_.at(issued_.front()).end->reached()) {
             record(*issued_.front(), sums_.at(issued_.front()));
@@ -94,6 +98,8 @@ std::optional<TimeNs> NcclProcessSums::wait(const std::vector<Turn>& turns)
     }
     return since;
 }
+
+DeviceWatch::Wait NcclProcessSums::awaitingOthers() const { return {run_.watch, rank_, DeviceWatch::OfOthers{kEndingSums}}; }
 
 // That is this GPU's to do, and somebody looks whether it does it; what comes behind it waits for others, at which NCCL's watchdog looks.
 void NcclProcessSums::awaitMade(const Collective& collective, const Sum& sum) const

@@ -56,6 +56,7 @@ private:
     };
     void issueWhatMay();
     void issue(const Collective& collective, Sum& sum);
+    [[nodiscard]] DeviceWatch::Wait awaitingOthers() const;
     void awaitMade(const Collective& collective, const Sum& sum) const;
     void record(const Collective& collective, const Sum& sum);
 

@@ -286,6 +286,7 @@ private:
 
 void runAsProcess(const Execution& run, ProcessRun& all, ReportedStages& others, const ProcessPart& part)
 {
+    std::optional<DeviceWatch::Wait> ending; // first, so over last
     const engine::Schedule& schedule = run.schedule;
     const Rank own{all.rank() % schedule.ranks}; // of the replica
     const int flows = static_cast<int>(schedule.flows().size());
@@ -299,6 +300,7 @@ void runAsProcess(const Execution& run, ProcessRun& all, ReportedStages& others,
     if (!nccl) byMail.emplace(all, HandoffSize{schedule.stages(), mostUnits(schedule), flows}, here, MailKind::Boundary, ownerOf);
     Handoff<Boundary>& handoff = nccl ? nccl->handoff() : *byMail;
     ProcessThreads(run, all, here, nccl.get()).run({handoff, gradients, norms, meeting});
+    ending.emplace(here.device.isCpu() ? nullptr : run.watch, run.among(own), DeviceWatch::OfOthers{"ending what it hands over"});
     if (!nccl || run.control.ending()) return;
     if (const Expected<void> finished = nccl->finish(); !finished.ok() && !run.control.ending())
         run.recorder.post(NoteRecord{"after the last step: " + finished.error().message});

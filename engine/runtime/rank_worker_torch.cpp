@@ -67,6 +67,14 @@ public:
                                               .replica = replica_ ? &*replica_ : nullptr, .collectives = collectives()});
     }
 
+    // Its parts wait for what they have asked the device for.
+    ~RankWorker()
+    {
+        if (!device_.isCpu()) ending_.emplace(run_.watch, rank_, DeviceWatch::OfOthers{"ending its part of the run"});
+    }
+    RankWorker(const RankWorker&) = delete;
+    RankWorker& operator=(const RankWorker&) = delete;
+
     void work()
     {
         settleThread(device_);
@@ -510,6 +518,7 @@ private:
         recordMemory();
     }
 
+    std::optional<DeviceWatch::Wait> ending_; // first, so over last
     const Execution& run_;
     const RankLinks links_;
     const Rank own_;  // of the replica

@@ -341,6 +341,7 @@ void Run::lookAtDevices(const std::stop_token& stop)
     std::unique_lock lock(mutex);
     while (!stop.stop_requested()) {
         stopped.wait_for(lock, stop, pace, [] { return false; });
+        if (control_.ending()) watch_->runEnds();
         if (const std::optional<DeviceWatch::Awaited> silent = watch_->silent()) return giveUp(*silent);
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Replicas in several processes, which are threads here, that sum their gradients by NCCL as well (nccl_processes.h).
+#include "tests/runtime/manual_clock.h"
 #include "tests/runtime/nccl_processes.h"
 #include "tests/runtime/replica_plans.h"
 
@@ -8,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 
 namespace stagecraft::runtime {
@@ -15,6 +17,7 @@ namespace {
 
 using namespace engine;
 using test::FakeGpus;
+using testing::AnyOf;
 using testing::Contains;
 using testing::FloatNear;
 using testing::HasSubstr;
@@ -144,6 +147,33 @@ TEST(ReplicasInProcessesByNccl, GiveWayToTheHostWhereTheScheduleUpdatesWithinThe
     EXPECT_NE(team.ranks[0].result->gradientCheck, GradientCheck::Failed);
     EXPECT_THAT(team.ranks[0].trace.information(), Contains(HasSubstr("by way of the host: rank 0 cannot take NCCL")));
     EXPECT_THAT(processes.nccl().log(), IsEmpty());
+}
+
+TEST(ReplicasInProcessesByNccl, GiveUpAGpuThatHangsInASum)
+{
+    Plan plan = linear("1f1b", 2, 2, RunMode::Processes);
+    plan.run.steps = 1;
+    const auto run = [&](std::optional<int> from) {
+        NcclProcesses processes({.count = 4, .hangsFromExchange = from, .hangingGpu = 2});
+        ManualClock clock;
+        processes.source.clock = &clock;
+        TeamOutcome team = processes.run(plan, {.clock = &monotonicClock(), .devicePatience = {{2, std::chrono::seconds(1)}}, .givenUp = true, .lead = [&](Session& session, Outcome& outcome) {
+                                                    follow(session, outcome, [&] {
+                                                        if (FakeGpus::get().hangs()) clock.advance(30'000'000'000);
+                                                        return false;
+                                                    });
+                                                }});
+        processes.release();
+        return team;
+    };
+    ASSERT_TRUE(run({}).ranks[0].result);
+    const TeamOutcome team = run(FakeGpus::get().exchanges(2) - 1);
+    for (const Outcome& each : team.ranks) {
+        EXPECT_EQ(each.last, SessionState::Failed);
+        ASSERT_TRUE(each.failure);
+        EXPECT_THAT(each.failure->text, AnyOf(HasSubstr("the sum of the replicas' gradients by NCCL failed: rank "), HasSubstr("the hand-over from GPU to GPU failed: rank ")));
+    }
+    for (std::size_t r = 0; r < 4; ++r) EXPECT_EQ(team.spent[r].empty(), r != 2) << r;
 }
 
 TEST(ReplicasInProcessesByNccl, PauseGoOnAndStop)

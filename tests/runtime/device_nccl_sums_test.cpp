@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <memory>
 #include <thread>
 
 namespace stagecraft::runtime {
@@ -17,6 +19,7 @@ namespace {
 
 using namespace engine;
 using test::FakeGpus;
+using testing::AllOf;
 using testing::AnyOf;
 using testing::Contains;
 using testing::Each;
@@ -45,6 +48,7 @@ public:
     using NcclOnGpus::NcclOnGpus;
 
     Outcome run(const Plan& plan, LocalSessionOptions options = {}) { return runPlan(byNccl(plan), with(std::move(options))); }
+    std::unique_ptr<Session> session(LocalSessionOptions options) const { return makeLocalSession(with(std::move(options))); }
     std::string refusal(const Plan& plan, LocalSessionOptions options = {})
     {
         const auto started = makeLocalSession(with(std::move(options)))->start(byNccl(plan));
@@ -260,6 +264,24 @@ TEST(ReplicasByNccl, EndWhereACallHangs)
     ASSERT_TRUE(outcome.failure);
     EXPECT_THAT(outcome.failure->text, AnyOf(HasSubstr("NCCL could not put"), HasSubstr("nothing has moved on its communication stream")));
     EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
+}
+
+// NCCL ends its sum for all, but its kernel does not end.
+TEST(ReplicasByNccl, GiveUpAGpuThatHangsInASum)
+{
+    NcclSums gpus({.count = 4, .hangsFromExchange = 2, .hangingGpu = 2});
+    ManualClock clock;
+    gpus.source.clock = &clock;
+    {
+        const auto session = gpus.session({.devicePatience = std::chrono::seconds(1)});
+        Outcome outcome;
+        ASSERT_TRUE(session->start(byNccl(linear("1f1b", 2, 2))).ok());
+        followToEnd(*session, outcome);
+        EXPECT_EQ(outcome.last, SessionState::Failed);
+        EXPECT_THAT(saidBy(outcome), AllOf(HasSubstr("GPU 2 has not answered rank 2 for 1 s"), HasSubstr("the next run takes a new one")));
+        EXPECT_NE(session->spent(), "");
+    } // which waits for no one
+    gpus.release();
 }
 
 TEST(ReplicasByNccl, LetNobodyWaitForARankThatFails)

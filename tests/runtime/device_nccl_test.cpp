@@ -9,8 +9,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <optional>
 #include <thread>
+#include <utility>
 
 namespace stagecraft::runtime {
 namespace {
@@ -160,6 +163,75 @@ TEST(NcclRun, EndsWhereACallHangs)
     }
     EXPECT_GT(team.ranks[0].trace.steps().size(), 2U);
     EXPECT_THAT(FakeGpus::get().races(), IsEmpty());
+}
+
+class HangingGpu : public testing::Test {
+protected:
+    static constexpr int kGpu = 1; // of the rank in the middle
+
+    // NCCL's watchdog sees nothing but what its clock says.
+    TeamOutcome run(FakeGpus::Setup gpus, Plan plan, std::function<void(Session&, Outcome&)> lead = followToEnd)
+    {
+        gpus.count = 3;
+        gpus.hangingGpu = kGpu;
+        NcclProcesses processes(gpus);
+        processes.source.clock = &clock;
+        TeamOutcome team = processes.run(std::move(plan), {.clock = &monotonicClock(), .devicePatience = {{kGpu, std::chrono::seconds(1)}}, .givenUp = true, .lead = std::move(lead)});
+        processes.release();
+        return team;
+    }
+    static void expectThatOneIsGivenUp(const TeamOutcome& team, const testing::Matcher<std::string>& why)
+    {
+        for (std::size_t r = 0; r < team.ranks.size(); ++r) {
+            EXPECT_EQ(team.spent[r].empty(), r != kGpu) << r;
+            EXPECT_EQ(team.ranks[r].last, SessionState::Failed) << r;
+            ASSERT_TRUE(team.ranks[r].failure) << r;
+            EXPECT_THAT(team.ranks[r].failure->text, why) << r;
+        }
+        EXPECT_THAT(team.ranks[kGpu].failure->text, HasSubstr("the next run takes a new one"));
+    }
+
+    ManualClock clock;
+};
+
+// Whatever is waited for then: what it makes, or what it makes first for others. Those wait for their own GPUs, which answer.
+TEST_F(HangingGpu, IsGivenUpAndNoOther)
+{
+    ASSERT_TRUE(run({}, little()).ranks[0].result);
+    const int operations = FakeGpus::get().operations();
+    for (const int part : {30, 50, 70, 90})
+        expectThatOneIsGivenUp(run({.hangsFrom = operations * part / 100}, little()), HasSubstr("GPU 1 has not answered rank 1 for 1 s"));
+}
+
+// NCCL's watchdog ends the exchange for all, but not the kernel.
+TEST_F(HangingGpu, IsGivenUpWhereAKernelOfNcclDoesNotEnd)
+{
+    const auto passTime = [this](Session& session, Outcome& outcome) {
+        follow(session, outcome, [&] {
+            if (FakeGpus::get().hangs()) clock.advance(30'000'000'000);
+            return false;
+        });
+    };
+    ASSERT_TRUE(run({}, little()).ranks[0].result);
+    const int exchanges = FakeGpus::get().exchanges(kGpu);
+    for (const int from : {0, exchanges / 2, exchanges - 1})
+        expectThatOneIsGivenUp(run({.hangsFromExchange = from}, little(), passTime), HasSubstr("the hand-over from GPU to GPU failed: rank "));
+}
+
+// A stop is agreed on at once, and then the others do not come any more.
+TEST_F(HangingGpu, IsGivenUpWhereItKeepsARunFromStopping)
+{
+    const auto stops = [](Session& session, Outcome& outcome) {
+        follow(session, outcome, [&] { return FakeGpus::get().hangs(); });
+        session.stop();
+        followToEnd(session, outcome);
+    };
+    const TeamOutcome team = run({.hangsFromExchange = 20}, little(100'000), stops);
+    EXPECT_EQ(team.ranks[kGpu].last, SessionState::Failed);
+    ASSERT_TRUE(team.ranks[kGpu].failure);
+    EXPECT_THAT(team.ranks[kGpu].failure->text, HasSubstr("GPU 1 has not answered rank 1 for 1 s, ending its exchanges by NCCL: it hangs"));
+    EXPECT_NE(team.spent[kGpu], "");
+    for (const std::size_t other : {0, 2}) EXPECT_EQ(team.spent[other], "");
 }
 
 TEST(NcclRun, LetsNobodyWaitForARankThatFails)

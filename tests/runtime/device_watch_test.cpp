@@ -64,6 +64,48 @@ TEST_F(DeviceWatchTest, KnowsWhatIsPreparedAndThatItGoesOn)
     EXPECT_EQ(silent->doing, "building its stages");
 }
 
+// Each has its own: what one no longer waits for says nothing of the other.
+TEST_F(DeviceWatchTest, KeepsTheThreadsOfARankApart)
+{
+    const DeviceWatch::Wait here(&watch, Rank{1}, "making what it hands over", DeviceWatch::Thread::Own);
+    clock.advance(kPatience - 100);
+    for (const auto beside : {DeviceWatch::Thread::Sums, DeviceWatch::Thread::Copies, DeviceWatch::Thread::Memory, DeviceWatch::Thread::Preparing}) {
+        const DeviceWatch::Wait other(&watch, Rank{1}, "looking", beside);
+        watch.goesOn();
+    }
+    clock.advance(200);
+    ASSERT_TRUE(watch.silent());
+    EXPECT_EQ(watch.silent()->doing, "making what it hands over");
+}
+
+// Others may be long in coming, and are no more once the run ends.
+TEST_F(DeviceWatchTest, CountsAWaitThatNeedsOthersFromTheEndOfTheRun)
+{
+    const DeviceWatch::Wait here(&watch, Rank{1}, DeviceWatch::OfOthers{"ending its exchanges"});
+    clock.advance(10 * kPatience);
+    EXPECT_FALSE(watch.silent());
+    watch.runEnds();
+    clock.advance(kPatience - 100);
+    EXPECT_FALSE(watch.silent());
+    watch.runEnds(); // it ended before
+    clock.advance(200);
+    const auto silent = watch.silent();
+    ASSERT_TRUE(silent);
+    EXPECT_EQ(silent->rank, Rank{1});
+    EXPECT_EQ(silent->doing, "ending its exchanges");
+}
+
+TEST_F(DeviceWatchTest, CountsAWaitThatNeedsOthersFromItsOwnBeginWhereTheRunEndedBefore)
+{
+    watch.runEnds();
+    clock.advance(10 * kPatience);
+    const DeviceWatch::Wait here(&watch, Rank{0}, DeviceWatch::OfOthers{"ending its exchanges"});
+    clock.advance(kPatience - 100);
+    EXPECT_FALSE(watch.silent());
+    clock.advance(200);
+    EXPECT_TRUE(watch.silent());
+}
+
 // What is around it has waited for something that came.
 TEST_F(DeviceWatchTest, BeginsAnewWhenAWaitWithinIsOver)
 {

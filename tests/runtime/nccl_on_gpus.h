@@ -16,6 +16,8 @@
 
 #include <gmock/gmock.h>
 
+#include <thread>
+
 namespace stagecraft::runtime {
 
 class NcclOnGpus {
@@ -34,6 +36,12 @@ public:
         EXPECT_THAT(test::FakeGpus::get().races(), testing::IsEmpty());
         EXPECT_THAT(nccl_.misuse(), testing::IsEmpty());
         EXPECT_EQ(test::FakeGpus::get().blocks(), before_);
+    }
+    // What hung goes on, and with it the threads of a run that was given up.
+    void release() const
+    {
+        test::FakeGpus::get().release();
+        while (test::FakeGpus::get().blocks() > before_) std::this_thread::yield();
     }
     FakeNccl& nccl() { return nccl_; }
 

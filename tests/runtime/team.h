@@ -11,11 +11,13 @@
 #include "tests/runtime/run_plan.h"
 #include "tests/runtime/tcp_ports.h"
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace stagecraft::runtime {
@@ -43,6 +45,8 @@ struct TeamOptions {
     const NcclSource* nccl = nullptr;      // the same
     std::map<int, CuptiSession*> cupti = {}; // by rank; the others record no kernels
     const Clock* clock = nullptr;          // of the one host
+    std::map<int, std::chrono::nanoseconds> devicePatience = {}; // by rank; the others have all that a run has
+    bool givenUp = false; // the run of a process will be, and its threads go on: what they use outlives the team
     std::function<void(engine::Session&, Outcome&)> lead = followToEnd; // what rank 0 does once it has started
 };
 
@@ -66,13 +70,27 @@ inline std::function<void(engine::Session&, Outcome&)> pausesGoesOnAndStops(int 
 struct TeamOutcome {
     std::vector<Outcome> ranks;
     std::vector<std::string> refusals;
+    std::vector<std::string> spent; // why the process takes no further run on GPUs
 };
+
+// Kept for good.
+struct KeptTeam {
+    std::unique_ptr<Net> net;
+    std::vector<std::unique_ptr<ProcessGroup>> groups;
+};
+inline void keep(KeptTeam team)
+{
+    static auto& all = *new std::vector<KeptTeam>;
+    all.push_back(std::move(team));
+}
 
 inline TeamOutcome runTeam(const engine::Plan& plan, const TeamOptions& options = {}, int size = 0)
 {
     if (size == 0) size = plan.machine.replicas * plan.pipeline.ranks;
-    TeamOutcome team{std::vector<Outcome>(static_cast<std::size_t>(size)), std::vector<std::string>(static_cast<std::size_t>(size))};
-    const std::unique_ptr<Net> net = makeNet(options.net, size);
+    const auto count = static_cast<std::size_t>(size);
+    TeamOutcome team{std::vector<Outcome>(count), std::vector<std::string>(count), std::vector<std::string>(count)};
+    std::unique_ptr<Net> net = makeNet(options.net, size);
+    std::vector<std::unique_ptr<ProcessGroup>> groups(count); // which nobody leaves
     std::vector<std::jthread> processes;
     for (int r = 0; r < size; ++r)
         processes.emplace_back([&, r] {
@@ -84,11 +102,12 @@ inline TeamOutcome runTeam(const engine::Plan& plan, const TeamOptions& options 
             const std::string host = elsewhere ? "host" + std::to_string(r) : "here";
             std::unique_ptr<MessagePort> port = net->port(r);
             if (options.isLate) port = std::make_unique<LatePort>(std::move(port), options.isLate);
-            const auto group = ProcessGroup::join(std::move(port), {.host = host, .clock = host}, size).value();
+            auto group = ProcessGroup::join(std::move(port), {.host = host, .clock = host}, size).value();
             LocalSessionOptions session{.clock = options.clock != nullptr ? options.clock : &clock, .devices = options.devices, .nccl = options.nccl, .group = group.get()};
             if (const auto cupti = options.cupti.find(r); cupti != options.cupti.end()) session.cupti = cupti->second;
             else session.profilers = {"in a test there is none"};
             if (const auto fault = options.faults.find(r); fault != options.faults.end()) session.fault = fault->second;
+            if (const auto patience = options.devicePatience.find(r); patience != options.devicePatience.end()) session.devicePatience = patience->second;
             if (const auto capacity = options.ringCapacities.find(r); capacity != options.ringCapacities.end()) session.ringCapacity = capacity->second;
             {
                 const std::unique_ptr<engine::Session> run = makeLocalSession(session);
@@ -96,10 +115,13 @@ inline TeamOutcome runTeam(const engine::Plan& plan, const TeamOptions& options 
                 if (!started.ok()) team.refusals[index] = started.error().message;
                 else if (r == 0) options.lead(*run, team.ranks[index]);
                 else followToEnd(*run, team.ranks[index]);
+                team.spent[index] = run->spent();
             }
-            group->leave();
+            if (options.givenUp) groups[index] = std::move(group);
+            else group->leave();
         });
     processes.clear();
+    if (options.givenUp) keep({std::move(net), std::move(groups)});
     return team;
 }
 

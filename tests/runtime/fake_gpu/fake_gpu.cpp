@@ -538,7 +538,10 @@ void FakeGpus::reset(const Setup& wanted)
     for (std::atomic<bool>& each : test::contexts) each = false;
     constexpr int kNever = std::numeric_limits<int>::max();
     reserves().clear();
-    books().reset({.failsFrom = wanted.failsFrom.value_or(kNever), .hangsFrom = wanted.hangsFrom.value_or(kNever)});
+    books().reset({.failsFrom = wanted.failsFrom.value_or(kNever),
+                   .hangsFrom = wanted.hangsFrom.value_or(kNever),
+                   .hangsFromExchange = wanted.hangsFromExchange.value_or(kNever),
+                   .hanging = wanted.hangingGpu});
     devices.gpus_.clear();
     for (int i = 0; i < wanted.count; ++i) devices.gpus_.push_back({"fake GPU", wanted.memory, "0.0", "bus " + std::to_string(i)});
     devices.none_ = wanted.count == 0 ? "the test has none" : "";
@@ -574,6 +577,8 @@ std::vector<int> FakeGpus::contexts() const
 }
 int FakeGpus::operations() const { return books().operations(); }
 int FakeGpus::hostWaits() const { return books().hostWaits(); }
+bool FakeGpus::hangs() const { return books().hangs(); }
+int FakeGpus::exchanges(int gpu) const { return books().exchanges(gpu); }
 void FakeGpus::release() { books().release(); }
 FakeGpus::Memory FakeGpus::memory(int gpu) const { return reserves().of(gpu); }
 int FakeGpus::driverCalls() const { return reserves().driverCalls(); }

@@ -44,6 +44,8 @@ public:
         // or none is ever over, until release().
         std::optional<int> failsFrom = {};
         std::optional<int> hangsFrom = {};
+        std::optional<int> hangsFromExchange = {}; // what a GPU does with other ranks, numbered on each: also where NCCL has ended that
+        std::optional<int> hangingGpu = {};        // the one that does, where not all do
         // Called with each operation and copy, on the thread that asks for it.
         std::function<void(const char* name, int stream, traces::Interval)> onOperation = {};
         // With each exchange of a device, on any thread.
@@ -69,7 +71,9 @@ public:
     [[nodiscard]] std::vector<int> contexts() const; // GPUs on which CUDA would have made one since reset()
     [[nodiscard]] int operations() const; // so far
     [[nodiscard]] int hostWaits() const;  // how often a thread has waited for a stream
+    [[nodiscard]] bool hangs() const; // whether a thread has begun to wait for what is never over
     void release(); // what hangs goes on
+    [[nodiscard]] int exchanges(int gpu) const; // so far
     // Of one GPU: what is in blocks, and the most that was since reset(); what an allocator that gives nothing back has reserved for it.
     struct Memory {
         traces::Bytes active = 0;

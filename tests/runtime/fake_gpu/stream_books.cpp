@@ -49,6 +49,8 @@ void StreamBooks::reset(const Faults& faults)
     host_.clear();
     races_.clear();
     operations_ = hostWaits_ = 0;
+    exchanges_.clear();
+    hangs_ = false;
     for (auto& [address, block] : blocks_) { // what the process keeps, as factors of layers
         block.writer = -1;
         block.read.clear();
@@ -87,13 +89,19 @@ void StreamBooks::meet(const Block& block, const VectorClock& now, const std::st
 traces::Interval StreamBooks::operate(int stream, const std::string& name, const std::vector<Access>& accesses, TimeNs cost)
 {
     const std::lock_guard lock(mutex_);
+    Mark& now = streams_[static_cast<std::size_t>(stream)].now;
+    now.hangs = now.hangs || (operations_ >= faults_.hangsFrom && mayHang(now.device));
+    return note(stream, name, accesses, cost);
+}
+
+traces::Interval StreamBooks::note(int stream, const std::string& name, const std::vector<Access>& accesses, TimeNs cost)
+{
     Stream& on = streams_[static_cast<std::size_t>(stream)];
     on.now.clock.resize(streams_.size());
     mergeInto(on.now.clock, host_);
     const std::uint64_t tick = ++on.now.clock[static_cast<std::size_t>(stream)];
     const TimeNs begin = std::max(ended(on.now), timeOfThread());
     on.now.time = begin + cost;
-    on.now.hangs = on.now.hangs || operations_ >= faults_.hangsFrom;
     ++operations_;
     for (const Access& access : accesses) {
         const auto found = blocks_.find(access.block);
@@ -114,11 +122,12 @@ traces::Interval StreamBooks::operate(int stream, const std::string& name, const
 std::shared_ptr<Exchange> StreamBooks::exchange(int stream, const std::vector<Access>& blocks)
 {
     auto exchange = std::make_shared<Exchange>();
-    exchange->asked = operate(stream, "an exchange", blocks, 0).begin;
     const std::lock_guard lock(mutex_);
+    exchange->asked = note(stream, "an exchange", blocks, 0).begin;
     Stream& on = streams_[static_cast<std::size_t>(stream)];
     exchange->before = std::exchange(on.now.exchange, exchange);
     on.waiting.push_back(exchange);
+    on.now.hangs = on.now.hangs || (exchanges_[on.device]++ >= faults_.hangsFromExchange && mayHang(on.device));
     return exchange;
 }
 
@@ -182,6 +191,7 @@ void StreamBooks::block(int stream, const Mark& mark)
 void StreamBooks::waitOnHost(const Mark& mark)
 {
     std::unique_lock lock(mutex_);
+    hangs_ = hangs_ || (mark.hangs && hanging_);
     released_.wait(lock, [&] { return (!mark.hangs || !hanging_) && !isUnderWay(mark); });
     mergeInto(host_, mark.clock);
     timeOfThread() = std::max(timeOfThread(), ended(mark));
@@ -246,6 +256,19 @@ void StreamBooks::release()
     const std::lock_guard lock(mutex_);
     hanging_ = false;
     released_.notify_all();
+}
+
+bool StreamBooks::hangs() const
+{
+    const std::lock_guard lock(mutex_);
+    return hangs_;
+}
+
+int StreamBooks::exchanges(int device) const
+{
+    const std::lock_guard lock(mutex_);
+    const auto found = exchanges_.find(device);
+    return found != exchanges_.end() ? found->second : 0;
 }
 
 std::size_t StreamBooks::held(int device) const

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -48,6 +49,8 @@ public:
     struct Faults { // by the number of an operation, from which on they are
         int failsFrom = std::numeric_limits<int>::max();
         int hangsFrom = std::numeric_limits<int>::max();
+        int hangsFromExchange = std::numeric_limits<int>::max(); // by its number on its device
+        std::optional<int> hanging = {};                         // the one device that does
     };
     void reset(const Faults& faults);
     static constexpr std::size_t kPool = 32; // streams of a device, which then come again, as CUDA's
@@ -79,7 +82,9 @@ public:
     [[nodiscard]] TimeNs hostTime() const; // of the calling thread
     [[nodiscard]] std::vector<std::string> races() const;
     [[nodiscard]] bool failed() const;
+    [[nodiscard]] bool hangs() const; // and somebody waits for it
     void release(); // what hangs
+    [[nodiscard]] int exchanges(int device) const;
     [[nodiscard]] std::size_t held(int device) const; // bytes
     [[nodiscard]] int operations() const;
     [[nodiscard]] int hostWaits() const;
@@ -102,6 +107,8 @@ private:
         Use written;
         std::map<int, Use> read; // since then, by stream
     };
+    [[nodiscard]] bool mayHang(int device) const { return !faults_.hanging || *faults_.hanging == device; }
+    traces::Interval note(int stream, const std::string& name, const std::vector<Access>& blocks, TimeNs cost);
     void meet(const Block& block, const VectorClock& now, const std::string& what, bool writes);
 
     mutable std::mutex mutex_; // guards all below
@@ -117,6 +124,8 @@ private:
     VectorClock host_; // what some thread has seen to be done: all that is asked for later comes after it
     std::set<std::string> races_;
     int operations_ = 0;
+    bool hangs_ = false;            // somebody waits for it
+    std::map<int, int> exchanges_; // by device
     int hostWaits_ = 0;
 };
 
