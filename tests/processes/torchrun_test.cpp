@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <memory>
@@ -26,6 +27,7 @@ namespace {
 using Json = nlohmann::json;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 // A port of this host; as long as it lives nobody else can have it.
 class Port {
@@ -41,6 +43,15 @@ public:
         number = std::to_string(ntohs(address.sin_port));
     }
     ~Port() { ::close(descriptor_); }
+    // To the next that connects and says something, as another program that has the port.
+    void answer(const std::string& words) const
+    {
+        const int connection = ::accept(descriptor_, nullptr, nullptr);
+        std::array<char, 64> heard{};
+        EXPECT_GT(::recv(connection, heard.data(), heard.size(), 0), 0);
+        EXPECT_EQ(::send(connection, words.data(), words.size(), MSG_NOSIGNAL), static_cast<ssize_t>(words.size()));
+        ::close(connection);
+    }
     Port(const Port&) = delete;
     Port& operator=(const Port&) = delete;
 
@@ -163,6 +174,19 @@ TEST_F(WithTorchrunsVariables, SaysThatThePortIsInUse)
     const Output output = alone({"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + taken.number}, {"run", "hello", "--mode", "processes"});
     EXPECT_EQ(output.exitCode, 1);
     EXPECT_THAT(output.err, HasSubstr("rank 0 cannot have port " + taken.number + " (MASTER_PORT) for the ranks to meet at: Address already in use. Give another"));
+}
+
+// One line, at once, and none of c10d's.
+TEST_F(WithTorchrunsVariables, SaysWhoseThePortIs)
+{
+    const Port taken;
+    const std::unique_ptr<Process> rank = start({"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + taken.number}, {"run", "hello", "--mode", "processes"});
+    taken.answer("SSH-2.0-Other_1.0\r\n");
+    const Output output = rank->finish();
+    EXPECT_EQ(output.exitCode, 1);
+    EXPECT_THAT(output.err, StartsWith("stagecraft-cli: the ranks cannot meet at 127.0.0.1:" + taken.number +
+                                       " (MASTER_ADDR and MASTER_PORT): another program listens there, which answers \"SSH-2.0-Other_1.0\". Give all ranks another port"));
+    EXPECT_EQ(std::count(output.err.begin(), output.err.end(), '\n'), 1);
 }
 
 TEST_F(WithTorchrunsVariables, SaysWhichRankWasKilledAndKeepsWhatAllWroteOfTheTrace)

@@ -8,13 +8,9 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
-#include <cstring>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
-
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 namespace stagecraft::runtime {
 namespace {
@@ -164,53 +160,6 @@ TEST(TcpMesh, TakesNoStrangerForARank)
     const std::unique_ptr<MessagePort> second = openTcpPort(meeting, {.rank = 1, .size = 2}).value();
     listening.join();
     finishTogether(*first, *second);
-}
-
-// --- c10d's store ------------------------------------------------------------------------------------------------------
-
-// A port that nobody has; somebody else may take it before it is used, which the tests would say.
-int freePort()
-{
-    const Listener listener;
-    return listener.port();
-}
-
-TEST(MeetingPoint, IsSharedByThoseWhoKnowItsPort)
-{
-    const int port = freePort();
-    auto first = openMeetingPoint({.host = "127.0.0.1", .port = port, .serves = true}).value();
-    auto second = openMeetingPoint({.host = "127.0.0.1", .port = port}).value();
-    EXPECT_FALSE(second->find("address/0"));
-    first->put("address/0", "here");
-    EXPECT_EQ(first->find("address/0"), "here"); // putting waits for no answer: now the store has it
-    EXPECT_EQ(second->find("address/0"), "here");
-    EXPECT_EQ(second->agree("size", "2"), "2");
-    EXPECT_EQ(first->agree("size", "3"), "2");
-    EXPECT_EQ(first->count("rank/0"), 1);
-    EXPECT_EQ(second->count("rank/0"), 2);
-    auto next = openMeetingPoint({.host = "127.0.0.1", .port = port, .round = "1"}).value();
-    EXPECT_FALSE(next->find("address/0")); // of an attempt that failed
-}
-
-TEST(MeetingPoint, SaysThatItsPortIsInUse)
-{
-    const Listener other;
-    const auto point = openMeetingPoint({.host = "127.0.0.1", .port = other.port(), .serves = true});
-    ASSERT_FALSE(point.ok());
-    EXPECT_THAT(point.error().message,
-                AllOf(HasSubstr("rank 0 cannot have port " + std::to_string(other.port()) + " (MASTER_PORT)"), HasSubstr("Address already in use. Give another")));
-}
-
-TEST(MeetingPoint, SaysThatNobodyAnswersWithinItsTime)
-{
-    const int port = freePort();
-    const auto begin = std::chrono::steady_clock::now();
-    const auto point = openMeetingPoint({.host = "127.0.0.1", .port = port, .patience = 0s});
-    ASSERT_FALSE(point.ok());
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
-    EXPECT_THAT(point.error().message, AllOf(HasSubstr("nobody answered at 127.0.0.1:" + std::to_string(port) + " (MASTER_ADDR and MASTER_PORT) within 0 s"),
-                                             HasSubstr("Connection refused"), HasSubstr("Start rank 0 there")));
-    EXPECT_THAT(openMeetingPoint({.host = "no-such-host.invalid", .port = port, .patience = 0s}).error().message, HasSubstr("no-such-host.invalid"));
 }
 
 } // namespace

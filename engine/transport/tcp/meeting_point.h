@@ -18,7 +18,7 @@
 
 namespace stagecraft::runtime {
 
-// Its owner's thread. It throws where the store is gone.
+// Its owner's thread. It throws where the store is gone, or does not answer for as long as its patience.
 class MeetingPoint {
 public:
     virtual ~MeetingPoint() = default;
@@ -36,7 +36,10 @@ struct MeetingPlace {
     std::string round = {}; // of torchrun's restarts, which have one store: what another left there is not seen
 };
 
-// Errors: the port is in use, the host is not known or not reached in time; with the remedy.
+// Errors: the port is in use, or another program's; the host is not known or not reached in time; with the remedy.
 traces::Expected<std::unique_ptr<MeetingPoint>> openMeetingPoint(const MeetingPlace& place);
+
+// One to try in place of a port that is somebody else's.
+constexpr int otherPort(int port) { return port < 60000 ? port + 1 : 29500; }
 
 } // namespace stagecraft::runtime

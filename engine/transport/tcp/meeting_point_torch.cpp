@@ -2,19 +2,18 @@
 #include "engine/transport/tcp/meeting_point.h"
 
 #include "engine/transport/tcp/sockets.h"
+#include "engine/transport/tcp/store_client.h"
+#include "engine/transport/tcp/store_protocol.h"
 
 #include <c10/util/Logging.h>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStoreBackend.hpp>
 
 #include <cerrno>
 #include <cstring>
-#include <thread>
 #include <utility>
-#include <vector>
 
-#include <netdb.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 namespace stagecraft::runtime {
@@ -23,33 +22,14 @@ namespace {
 
 using traces::Error;
 using traces::Expected;
-using Clock = std::chrono::steady_clock;
+using Theirs = c10d::detail::QueryType;
 
-constexpr std::chrono::milliseconds kRetry{100};
+constexpr bool same(StoreQuery ours, Theirs theirs) { return static_cast<std::uint8_t>(ours) == static_cast<std::uint8_t>(theirs); }
 
-std::vector<std::uint8_t> bytesOf(const std::string& text) { return {text.begin(), text.end()}; }
-std::string textOf(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
-
-class TorchStore final : public MeetingPoint {
-public:
-    TorchStore(c10::intrusive_ptr<c10d::TCPStore> store, std::string prefix) : store_(std::move(store)), prefix_(std::move(prefix)) {}
-
-    void put(const std::string& key, const std::string& value) override { store_->set(prefix_ + key, bytesOf(value)); }
-    std::optional<std::string> find(const std::string& key) override
-    {
-        if (!store_->check({prefix_ + key})) return std::nullopt;
-        return textOf(store_->get(prefix_ + key));
-    }
-    std::string agree(const std::string& key, const std::string& value) override
-    {
-        return textOf(store_->compareSet(prefix_ + key, std::vector<std::uint8_t>{}, bytesOf(value)));
-    }
-    int count(const std::string& key) override { return static_cast<int>(store_->add(prefix_ + key, 1)); }
-
-private:
-    c10::intrusive_ptr<c10d::TCPStore> store_;
-    std::string prefix_;
-};
+static_assert(same(StoreQuery::Validate, Theirs::VALIDATE) && same(StoreQuery::Ping, Theirs::PING) && same(StoreQuery::Set, Theirs::SET) &&
+              same(StoreQuery::CompareSet, Theirs::COMPARE_SET) && same(StoreQuery::Get, Theirs::GET) && same(StoreQuery::Add, Theirs::ADD) &&
+              same(StoreQuery::Check, Theirs::CHECK));
+static_assert(kStoreMagic == c10d::detail::validationMagicNumber && kStoreHasAll == static_cast<std::uint8_t>(c10d::detail::CheckResponseType::READY));
 
 // Where a host has no name, c10d says so on standard error for each connection; what is wrong is in its exceptions.
 class Quiet {
@@ -63,6 +43,9 @@ private:
     static constexpr int kErrors = 2;
     int before_;
 };
+
+// The shortest way to one's own store, whatever the others know the host by.
+constexpr const char* kItself = "localhost";
 
 // Both kinds of addresses where the host has both.
 Descriptor listenOn(int port)
@@ -88,79 +71,39 @@ Descriptor listenOn(int port)
     return {};
 }
 
-// c10d tries for itself as well, but says so on standard error each time. What comes of a try is empty, or why not.
-std::string tryOnce(const MeetingPlace& place)
+// The store, in this process. Its constructor asks it something, as the client that nobody uses here.
+Expected<std::shared_ptr<void>> serve(const MeetingPlace& place)
 {
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* found = nullptr;
-    if (const int unknown = ::getaddrinfo(place.host.c_str(), std::to_string(place.port).c_str(), &hints, &found); unknown != 0)
-        return ::gai_strerror(unknown);
-    std::string why;
-    for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
-        const Descriptor descriptor(::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-        if (!descriptor.open()) continue;
-        int error = 0;
-        socklen_t size = sizeof error;
-        if (::connect(descriptor.get(), each->ai_addr, each->ai_addrlen) != 0) {
-            error = errno;
-            if (error == EINPROGRESS && !becomes(descriptor.get(), POLLOUT)) error = ETIMEDOUT;
-            else if (error == EINPROGRESS) ::getsockopt(descriptor.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-        }
-        if (error == 0) {
-            why.clear();
-            break;
-        }
-        why = std::strerror(error);
+    Descriptor listening = listenOn(place.port);
+    if (!listening.open())
+        return Error{"rank 0 cannot have port " + std::to_string(place.port) + " (MASTER_PORT) for the ranks to meet at: " + std::strerror(errno) +
+                     ". Give another to all of them, such as torchrun --master-port " + std::to_string(otherPort(place.port))};
+    c10d::TCPStoreOptions options;
+    options.port = static_cast<std::uint16_t>(place.port);
+    options.isServer = true;
+    options.waitWorkers = false;
+    options.timeout = place.patience;
+    options.masterListenFd = listening.release(); // the store's from here on
+    try {
+        const Quiet quiet;
+        return std::shared_ptr<void>(std::make_shared<c10::intrusive_ptr<c10d::TCPStore>>(c10::make_intrusive<c10d::TCPStore>(kItself, options)));
+    } catch (const std::exception& error) {
+        const std::string text = error.what(); // c10's have the stack below
+        return Error{"rank 0 cannot keep the place where the ranks meet, port " + std::to_string(place.port) +
+                     " (MASTER_PORT): " + text.substr(0, text.find('\n'))};
     }
-    ::freeaddrinfo(found);
-    return why;
-}
-
-Expected<void> reach(const MeetingPlace& place)
-{
-    const auto until = Clock::now() + place.patience;
-    std::string why = tryOnce(place);
-    while (!why.empty()) {
-        if (Clock::now() >= until)
-            return Error{"the ranks cannot meet: nobody answered at " + place.host + ":" + std::to_string(place.port) + " (MASTER_ADDR and MASTER_PORT) within " +
-                         std::to_string(place.patience.count()) + " s: " + why +
-                         ". Start rank 0 there, or give the address of the host that it is on; a firewall must let that port through"};
-        std::this_thread::sleep_for(kRetry);
-        why = tryOnce(place);
-    }
-    return {};
 }
 
 } // namespace
 
 Expected<std::unique_ptr<MeetingPoint>> openMeetingPoint(const MeetingPlace& place)
 {
-    try {
-        c10d::TCPStoreOptions options;
-        options.port = static_cast<std::uint16_t>(place.port);
-        options.isServer = place.serves;
-        options.waitWorkers = false;
-        options.timeout = place.patience;
-        Descriptor listening;
-        if (place.serves) {
-            listening = listenOn(place.port);
-            if (!listening.open())
-                return Error{"rank 0 cannot have port " + std::to_string(place.port) + " (MASTER_PORT) for the ranks to meet at: " + std::strerror(errno) +
-                             ". Give another to all of them, such as torchrun --master-port " + std::to_string(place.port < 60000 ? place.port + 1 : 29500)};
-            options.masterListenFd = listening.get();
-        } else if (auto reached = reach(place); !reached.ok()) {
-            return reached.error();
-        }
-        static_cast<void>(listening.release()); // the store's from here on
-        // its own client has the shortest way, whatever the others know the host by
-        const Quiet quiet;
-        auto store = c10::make_intrusive<c10d::TCPStore>(place.serves ? "localhost" : place.host, options);
-        return std::unique_ptr<MeetingPoint>(std::make_unique<TorchStore>(std::move(store), "stagecraft/" + place.round + "/"));
-    } catch (const std::exception& error) {
-        const std::string text = error.what();
-        return Error{"the ranks cannot meet at " + place.host + ":" + std::to_string(place.port) + " (MASTER_ADDR and MASTER_PORT): " + text.substr(0, text.find('\n'))};
-    }
+    if (!place.serves) return joinStore(place);
+    Expected<std::shared_ptr<void>> store = serve(place);
+    if (!store.ok()) return store.error();
+    MeetingPlace here = place;
+    here.host = kItself;
+    return joinStore(here, std::move(store).value());
 }
 
 } // namespace stagecraft::runtime
