@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace stagecraft::cli {
@@ -22,18 +22,9 @@ std::string textIn(const char* variable)
     return text != nullptr ? text : "";
 }
 
-std::optional<int> numberIn(const char* variable)
+Error notAllowed(const char* variable, std::string_view allowed)
 {
-    const int number = std::atoi(textIn(variable).c_str());
-    return number > 0 ? std::optional(number) : std::nullopt;
-}
-
-std::optional<Launch> mpiLaunch()
-{
-    if (const std::optional<int> size = numberIn("OMPI_COMM_WORLD_SIZE"))
-        return Launch{.size = *size, .together = numberIn("OMPI_COMM_WORLD_LOCAL_SIZE").value_or(*size)};
-    if (const std::optional<int> size = numberIn("PMI_SIZE")) return Launch{.size = *size, .together = numberIn("MPI_LOCALNRANKS").value_or(*size)};
-    return std::nullopt;
+    return Error{fmt::format("{}={} is not allowed in the environment; {}", variable, textIn(variable), allowed)};
 }
 
 Expected<int> wholeIn(const char* variable, int least, int most)
@@ -42,7 +33,38 @@ Expected<int> wholeIn(const char* variable, int least, int most)
     int number = 0;
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (code == std::errc{} && end == text.data() + text.size() && number >= least && number <= most) return number;
-    return Error{fmt::format("{}={} is not allowed in the environment; {} to {}", variable, text, least, most)};
+    return notAllowed(variable, fmt::format("{} to {}", least, most));
+}
+
+// Processes on this host, of all that there are.
+Expected<int> togetherIn(const char* variable, int size)
+{
+    if (textIn(variable).empty()) return size;
+    const Expected<int> together = wholeIn(variable, 1, size);
+    if (!together.ok()) return notAllowed(variable, fmt::format("1 to {}, the processes on this host; without it, all of them are", size));
+    return together;
+}
+
+Expected<std::optional<Launch>> mpiLaunch()
+{
+    for (const auto& [all, here] : {std::pair{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"}, std::pair{"PMI_SIZE", "MPI_LOCALNRANKS"}}) {
+        if (textIn(all).empty()) continue;
+        const Expected<int> size = wholeIn(all, 1, kMostProcesses);
+        if (!size.ok()) return size.error();
+        const Expected<int> together = togetherIn(here, size.value());
+        if (!together.ok()) return together.error();
+        return std::optional(Launch{.size = size.value(), .together = together.value()});
+    }
+    return std::optional<Launch>{};
+}
+
+Expected<bool> servedByTorchrun()
+{
+    constexpr const char* kVariable = "TORCHELASTIC_USE_AGENT_STORE";
+    const std::string text = textIn(kVariable);
+    if (text == "True") return true;
+    if (text.empty() || text == "False") return false;
+    return notAllowed(kVariable, "True where torchrun keeps the meeting point, or False where rank 0 does");
 }
 
 // torchrun gives all of them; by hand one is forgotten easily.
@@ -60,12 +82,16 @@ Expected<Launch> torchLaunch()
     if (!rank.ok()) return rank.error();
     const Expected<int> port = wholeIn("MASTER_PORT", 1, 65535);
     if (!port.ok()) return port.error();
+    const Expected<int> together = togetherIn("LOCAL_WORLD_SIZE", size.value());
+    if (!together.ok()) return together.error();
+    const Expected<bool> served = servedByTorchrun();
+    if (!served.ok()) return served.error();
     return Launch{.size = size.value(),
-                  .together = numberIn("LOCAL_WORLD_SIZE").value_or(size.value()),
+                  .together = together.value(),
                   .meeting = LaunchMeeting{.rank = rank.value(),
                                            .host = textIn("MASTER_ADDR"),
                                            .port = port.value(),
-                                           .served = textIn("TORCHELASTIC_USE_AGENT_STORE") == "True",
+                                           .served = served.value(),
                                            .round = textIn("TORCHELASTIC_RESTART_COUNT")}};
 }
 
@@ -74,9 +100,11 @@ Expected<Launch> torchLaunch()
 Expected<std::optional<Launch>> findLaunch(LaunchFor mode)
 {
     const bool asked = mode == LaunchFor::Processes;
-    if (const std::optional<Launch> launch = mpiLaunch()) return asked || launch->size > 1 ? launch : std::nullopt;
+    const Expected<std::optional<Launch>> mpi = mpiLaunch();
+    if (!mpi.ok() && asked) return mpi.error();
+    if (mpi.ok() && mpi.value()) return asked || mpi.value()->size > 1 ? mpi.value() : std::nullopt;
     const bool some = !textIn("WORLD_SIZE").empty() || (asked && (!textIn("RANK").empty() || !textIn("MASTER_ADDR").empty()));
-    if (!some || (!asked && numberIn("WORLD_SIZE").value_or(1) == 1)) return std::optional<Launch>{};
+    if (!some || (!asked && std::atoi(textIn("WORLD_SIZE").c_str()) <= 1)) return std::optional<Launch>{};
     const Expected<Launch> launch = torchLaunch();
     if (!launch.ok()) return launch.error();
     return std::optional(launch.value());

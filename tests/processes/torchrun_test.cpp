@@ -166,6 +166,15 @@ TEST_F(WithTorchrunsVariables, NamesWhatIsMissingOfThemAndWhatCannotBe)
     EXPECT_THAT(refusal({"RANK=2", "WORLD_SIZE=2", "MASTER_ADDR=here", "MASTER_PORT=29500"}), HasSubstr("RANK=2 is not allowed in the environment; 0 to 1"));
     EXPECT_THAT(refusal({"RANK=0", "WORLD_SIZE=two", "MASTER_ADDR=here", "MASTER_PORT=29500"}), HasSubstr("WORLD_SIZE=two is not allowed"));
     EXPECT_THAT(refusal({"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=here", "MASTER_PORT=70000"}), HasSubstr("MASTER_PORT=70000 is not allowed in the environment; 1 to 65535"));
+    for (const std::string together : {"-3", "x", "0", "3", "2 "})
+        EXPECT_THAT(refusal({"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=here", "MASTER_PORT=29500", "LOCAL_WORLD_SIZE=" + together}),
+                    HasSubstr("LOCAL_WORLD_SIZE=" + together + " is not allowed in the environment; 1 to 2, the processes on this host; without it, all of them are\n"));
+    EXPECT_THAT(refusal({"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=here", "MASTER_PORT=29500", "TORCHELASTIC_USE_AGENT_STORE=1"}),
+                HasSubstr("TORCHELASTIC_USE_AGENT_STORE=1 is not allowed in the environment; True where torchrun"));
+    EXPECT_THAT(refusal({"OMPI_COMM_WORLD_SIZE=none"}), HasSubstr("OMPI_COMM_WORLD_SIZE=none is not allowed in the environment; 1 to 16384"));
+    EXPECT_THAT(refusal({"PMI_SIZE=2", "MPI_LOCALNRANKS=3"}), HasSubstr("MPI_LOCALNRANKS=3 is not allowed in the environment; 1 to 2, the processes"));
+    // they are nothing to a run in one process
+    EXPECT_EQ(alone({"WORLD_SIZE=1", "LOCAL_WORLD_SIZE=x", "OMPI_COMM_WORLD_SIZE=none"}, {"run", "hello", "--steps", "1"}).exitCode, 0);
 }
 
 TEST_F(WithTorchrunsVariables, SaysThatThePortIsInUse)
