@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a trace tells of the kernels of NCCL of runs in several processes (nccl_processes.h): whose they are, and how long they waited.
+// What a trace tells of the kernels of NCCL (nccl_on_gpus.h), of runs in several processes and of replicas in one: which hand-off or sum each
+// is, and how long it waited.
 #include "tests/runtime/cupti/fake_session.h"
 #include "tests/runtime/little_plan.h"
 #include "tests/runtime/nccl_processes.h"
+#include "tests/runtime/replica_plans.h"
 
 #include "traces/analysis/exchanges.h"
 
@@ -14,6 +16,8 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <thread>
+#include <vector>
 
 namespace stagecraft::runtime {
 namespace {
@@ -127,6 +131,50 @@ TEST(NcclRun, DoesNotGuessWhereTheRecordOfAKernelWasDropped)
         }
         EXPECT_EQ(run.trace.lostEvents(), 1);
     }
+}
+
+// Each begins once all have made their part, so none waits.
+TEST(NcclSums, TellOfEachKernelWhichSumItIs)
+{
+    FakeCupti& cupti = theFake();
+    cupti.reset();
+    const auto session = CuptiSession::create(fakeLibrary(), FakeGpus::get().clock(), {.flushEvery = 0, .lateBuffers = 0}).value();
+    Plan plan = linear("1f1b", 2, 2);
+    plan.run.check = CheckMode::Off;
+    plan.run.tracing = traces::TraceLevel::Kernels;
+    plan.run.device = DeviceKind::Cuda;
+    plan.run.transport = Transport::Nccl;
+    std::mutex mutex;
+    std::array<std::vector<traces::Interval>, 4> asTheyWere;
+    const auto summed = [&](int gpu, int stream, traces::Interval when) {
+        const std::lock_guard lock(mutex);
+        asTheyWere[static_cast<std::size_t>(gpu)].push_back(when);
+        std::jthread([&] { // of NCCL's own, and so without a mark
+            cupti.launch({.name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", .start = static_cast<std::uint64_t>(when.begin),
+                          .end = static_cast<std::uint64_t>(when.end), .device = static_cast<std::uint32_t>(gpu), .stream = static_cast<std::uint32_t>(stream),
+                          .calledAt = static_cast<std::uint64_t>(when.begin)});
+        });
+    };
+    NcclOnGpus gpus({.count = 4, .ofOperation = 100'000, .ofExchange = kOfExchange, .onExchange = summed});
+    const Outcome outcome = runPlan(plan, {.clock = &FakeGpus::get().clock(), .cupti = session.get(), .devices = &FakeGpus::get().source(), .nccl = &gpus.source});
+    ASSERT_TRUE(outcome.result) << saidBy(outcome);
+    gpus.expectNothingLeft();
+    std::array<std::size_t, 4> known{};
+    for (int step = 0; step < plan.run.steps; ++step)
+        for (const traces::ExchangeKernel& each : traces::exchangesOf(outcome.trace, traces::Step{step})) {
+            const traces::Slice kernel = outcome.trace.slice(each.kernel);
+            const traces::Slice sum = outcome.trace.slice(each.exchange);
+            const int rank = outcome.trace.lane(each.kernel.lane).info().rank.value;
+            EXPECT_EQ(sum.action.kind(), traces::ActionKind::AllReduce);
+            EXPECT_EQ(sum.action.stage(), traces::Stage{rank % 2});
+            EXPECT_EQ(outcome.trace.lane(each.exchange.lane).info().rank.value, rank);
+            EXPECT_EQ(each.peer, traces::Rank{(rank + 2) % 4});
+            ASSERT_TRUE(each.met);
+            EXPECT_EQ(*each.met, kernel.begin);
+            EXPECT_EQ(kernel.end - *each.met, kOfExchange);
+            ++known[static_cast<std::size_t>(rank)];
+        }
+    for (std::size_t r = 0; r < 4; ++r) EXPECT_EQ(known[r], asTheyWere[r].size() - 1) << "all but the one that connects them";
 }
 
 } // namespace

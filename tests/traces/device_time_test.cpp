@@ -137,6 +137,8 @@ TEST(StreamLanes, AreToldApartByName)
     EXPECT_EQ(streamName(named("GPU 3 stream 7, NCCL (2)")), "GPU 3 stream 7");
     EXPECT_TRUE(holdsExchanges(named("replica 1 · rank 0 exchanges")));
     EXPECT_TRUE(isExchangeName("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"));
+    EXPECT_TRUE(isSumName("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"));
+    EXPECT_FALSE(isSumName("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"));
     EXPECT_FALSE(isExchangeName("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"));
     EXPECT_TRUE(isNcclName("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclDevComm*, unsigned long, ncclWork*)")) << "before 2.19";
 }

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <string>
 
 namespace stagecraft::traces {
@@ -170,6 +171,98 @@ TEST_F(Exchanges, AreThoseOfOneClock)
         EXPECT_THAT(told(whole.value(), step), testing::UnorderedElementsAreArray(told(trace, step)));
         for (const ExchangeKernel& each : exchangesOf(whole.value(), Step{step})) EXPECT_EQ(each.clockError, 3 * kUs);
     }
+}
+
+constexpr const char* kSumKernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
+
+// Four ranks, two replicas of two stages: what they sum in two steps, of stage 1 in two buckets.
+//
+//   rank 1   1ALL_REDUCE 100..200 210..400    step 1: 1100..1200 1210..1400
+//   rank 3   1ALL_REDUCE 120..200 250..400            1120..1200 1250..1400
+//   rank 0   0ALL_REDUCE 500..600                     1500..1600
+//   rank 2   0ALL_REDUCE 500..600                     1500..1600
+class Sums : public Exchanges {
+protected:
+    Sums()
+    {
+        trace = Trace();
+        trace.info.ranks = 4;
+        trace.info.stageToRank = {Rank{0}, Rank{1}};
+        for (int rank = 0; rank < 4; ++rank) {
+            collectives[rank] = trace.addLane({.rank = Rank{rank}, .kind = LaneKind::Collective, .name = "collectives"});
+            kernels[rank] = lane(trace, rank, "GPU 0 stream 9, NCCL");
+        }
+        for (int step = 0; step < 2; ++step) {
+            sum(1, 100, 200, step);
+            sum(1, 210, 400, step);
+            sum(3, 120, 200, step);
+            sum(3, 250, 400, step);
+            for (const int rank : {0, 2}) sum(rank, 500, 600, step);
+        }
+    }
+    void sum(int rank, TimeNs begin, TimeNs end, int step)
+    {
+        trace.append(collectives[rank], {.begin = (begin + step * 1000) * kUs, .end = (end + step * 1000) * kUs,
+                                         .action = makeAction(ActionKind::AllReduce, Stage{rank % 2}, kNoMicroBatch), .step = Step{step}});
+    }
+
+    std::array<LaneId, 4> collectives{};
+    std::array<LaneId, 4> kernels{};
+};
+
+TEST_F(Sums, MoveOnceTheLastRankHasBegun)
+{
+    put(kernels[1], {{kSumKernel, 101, 199}, {kSumKernel, 211, 399}, {kSumKernel, 1101, 1199}, {kSumKernel, 1211, 1399}});
+    put(kernels[3], {{kSumKernel, 121, 199}, {kSumKernel, 251, 399}, {kSumKernel, 1121, 1199}, {kSumKernel, 1251, 1399}});
+    put(kernels[0], {{kSumKernel, 20, 40}, {kSumKernel, 501, 599}}); // the first connects them
+    put(kernels[2], {{kSumKernel, 502, 599}});
+    EXPECT_THAT(told(trace, 0), testing::ElementsAre("0ALL_REDUCE with 2: waiting 1, moving 97", "1ALL_REDUCE with 3: waiting 20, moving 78",
+                                                     "1ALL_REDUCE with 3: waiting 40, moving 148", "0ALL_REDUCE with 0: waiting 0, moving 97",
+                                                     "1ALL_REDUCE with 1: waiting 0, moving 78", "1ALL_REDUCE with 1: waiting 0, moving 148"));
+    EXPECT_THAT(told(trace, 1), SizeIs(4));
+    EXPECT_EQ(ncclTimes(trace).at(Rank{1}), (NcclTime{.waiting = 120 * kUs, .moving = 452 * kUs, .notKnown = 0}));
+    EXPECT_EQ(ncclTimes(trace).at(Rank{0}), (NcclTime{.waiting = 1 * kUs, .moving = 97 * kUs, .notKnown = 20 * kUs}));
+    EXPECT_EQ(exchangeOf(trace, {kernels[0], 0}), std::nullopt);
+    const std::optional<ExchangeKernel> later = exchangeOf(trace, {kernels[1], 3});
+    ASSERT_TRUE(later);
+    EXPECT_EQ(later->exchange, (SliceRef{collectives[1], 3}));
+}
+
+// NCCL makes as many kernels of a sum as it likes, of each rank's part as many.
+TEST_F(Sums, MayHaveSeveralKernels)
+{
+    put(kernels[1], {{kSumKernel, 101, 150}, {kSumKernel, 151, 199}});
+    put(kernels[3], {{kSumKernel, 121, 150}, {kSumKernel, 155, 199}});
+    EXPECT_THAT(told(trace, 0), testing::ElementsAre("1ALL_REDUCE with 3: waiting 20, moving 29", "1ALL_REDUCE with 3: waiting 4, moving 44",
+                                                     "1ALL_REDUCE with 1: waiting 0, moving 29", "1ALL_REDUCE with 1: waiting 0, moving 44"));
+}
+
+TEST_F(Sums, AreNotKnownWhereARankHasNotAsManyKernels)
+{
+    put(kernels[1], {{kSumKernel, 101, 150}, {kSumKernel, 151, 199}, {kSumKernel, 211, 399}});
+    put(kernels[3], {{kSumKernel, 121, 150}, {kSumKernel, 251, 399}});
+    EXPECT_THAT(told(trace, 0), testing::ElementsAre("1ALL_REDUCE with 3: not known", "1ALL_REDUCE with 3: not known", "1ALL_REDUCE with 3: waiting 40, moving 148",
+                                                     "1ALL_REDUCE with 1: not known", "1ALL_REDUCE with 1: waiting 0, moving 148"));
+}
+
+// None of a sum ends before all have begun.
+TEST_F(Sums, AreNotKnownWhereTheClocksDoNotAgree)
+{
+    put(kernels[1], {{kSumKernel, 101, 119}});
+    put(kernels[3], {{kSumKernel, 121, 199}});
+    EXPECT_THAT(told(trace, 0), testing::ElementsAre("1ALL_REDUCE with 3: not known", "1ALL_REDUCE with 1: waiting 0, moving 78"));
+}
+
+// In two directions rank 1 holds stage 0 as well, for the other: three more parts of one sum.
+TEST_F(Sums, OfBothDirectionsAreOne)
+{
+    for (const int rank : {1, 3})
+        trace.append(collectives[rank], {.begin = 2500 * kUs, .end = 2600 * kUs, .action = makeAction(ActionKind::AllReduce, Stage{0}, kNoMicroBatch, Flow::Up), .step = Step{2}});
+    for (const int rank : {0, 2})
+        trace.append(collectives[rank], {.begin = 2500 * kUs, .end = 2600 * kUs, .action = makeAction(ActionKind::AllReduce, Stage{0}, kNoMicroBatch, Flow::Down), .step = Step{2}});
+    for (int rank = 0; rank < 4; ++rank) put(kernels[rank], {{kSumKernel, 2501 + 10 * rank, 2599}});
+    EXPECT_THAT(told(trace, 2), testing::ElementsAre(testing::HasSubstr("with 3: waiting 30, moving 68"), testing::HasSubstr("with 3: waiting 20, moving 68"),
+                                                     testing::HasSubstr("with 3: waiting 10, moving 68"), testing::HasSubstr("with 2: waiting 0, moving 68")));
 }
 
 TEST(ExchangeText, NamesWhatGoesBothWays)

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 namespace stagecraft::traces {
 
@@ -25,8 +26,8 @@ struct LaneRange {
     std::uint32_t end = 0;
 };
 
-// Steps follow each other on a lane of exchanges.
-std::optional<LaneRange> exchangesOfStep(const Trace& trace, LaneId id, Step step)
+// Steps follow each other on a lane of exchanges, and on one of collectives.
+std::optional<LaneRange> rangeOfStep(const Trace& trace, LaneId id, Step step)
 {
     const Lane& lane = trace.lane(id);
     const auto first = [&](Step from) {
@@ -58,16 +59,25 @@ bool isWithin(TimeNs time, Interval span) { return time >= span.begin && time < 
 
 Interval spanOf(const Trace& trace, SliceRef ref) { return {trace.lane(ref.lane).begin(ref.index), trace.lane(ref.lane).end(ref.index)}; }
 
+using NcclLanes = std::map<Rank, std::vector<LaneId>>;
+
+NcclLanes ncclLanesOf(const Trace& trace)
+{
+    NcclLanes lanes;
+    for (std::size_t l = 0; l < trace.laneCount(); ++l)
+        if (const LaneInfo& info = trace.lane(LaneId{l}).info(); holdsNccl(info)) lanes[info.rank].push_back(LaneId{l});
+    return lanes;
+}
+
 // In the order of time.
-std::vector<SliceRef> kernelsIn(const Trace& trace, Rank rank, Interval reach)
+std::vector<SliceRef> kernelsIn(const Trace& trace, const std::vector<LaneId>& lanes, Interval reach, bool (*isOne)(std::string_view))
 {
     std::vector<SliceRef> kernels;
-    for (std::size_t l = 0; l < trace.laneCount(); ++l) {
-        const Lane& lane = trace.lane(LaneId{l});
-        if (lane.info().rank != rank || !holdsNccl(lane.info())) continue;
+    for (const LaneId id : lanes) {
+        const Lane& lane = trace.lane(id);
         for (std::size_t i = lane.firstEndingAfter(reach.begin); i < lane.size() && lane.begin(i) < reach.end; ++i)
-            if (isWithin(lane.begin(i) + (lane.end(i) - lane.begin(i)) / 2, reach) && isExchangeName(trace.text(lane.text(i))))
-                kernels.push_back({LaneId{l}, static_cast<std::uint32_t>(i)});
+            if (isWithin(lane.begin(i) + (lane.end(i) - lane.begin(i)) / 2, reach) && isOne(trace.text(lane.text(i))))
+                kernels.push_back({id, static_cast<std::uint32_t>(i)});
     }
     std::stable_sort(kernels.begin(), kernels.end(), [&](SliceRef a, SliceRef b) { return spanOf(trace, a).begin < spanOf(trace, b).begin; });
     return kernels;
@@ -105,10 +115,10 @@ struct Side {
     std::optional<SliceRef> kernel{};
 };
 
-void addSides(const Trace& trace, const LaneRange& exchanges, std::vector<Side>& sides)
+void addSides(const Trace& trace, const std::vector<LaneId>& lanes, const LaneRange& exchanges, std::vector<Side>& sides)
 {
     const Rank rank = trace.lane(exchanges.lane).info().rank;
-    const std::vector<SliceRef> kernels = kernelsIn(trace, rank, reachOf(trace, exchanges));
+    const std::vector<SliceRef> kernels = kernelsIn(trace, lanes, reachOf(trace, exchanges), isExchangeName);
     const bool told = kernels.size() == exchanges.end - exchanges.begin;
     for (std::uint32_t i = exchanges.begin; i < exchanges.end; ++i) {
         Side side{.rank = rank, .exchange = {exchanges.lane, i}};
@@ -139,20 +149,18 @@ std::optional<TimeNs> metOf(const Trace& trace, const Side& own, const std::vect
     return span.begin;
 }
 
-} // namespace
-
-std::vector<ExchangeKernel> exchangesOf(const Trace& trace, Step step)
+void addHandOffs(const Trace& trace, Step step, const NcclLanes& kernels, std::map<Rank, TimeNs>& clockErrors, std::vector<ExchangeKernel>& out)
 {
     std::vector<Side> sides;
-    for (std::size_t l = 0; l < trace.laneCount(); ++l)
-        if (holdsExchanges(trace.lane(LaneId{l}).info()))
-            if (const std::optional<LaneRange> range = exchangesOfStep(trace, LaneId{l}, step)) addSides(trace, *range, sides);
+    for (std::size_t l = 0; l < trace.laneCount(); ++l) {
+        const LaneInfo& info = trace.lane(LaneId{l}).info();
+        if (!holdsExchanges(info)) continue;
+        const auto own = kernels.find(info.rank);
+        if (const std::optional<LaneRange> range = rangeOfStep(trace, LaneId{l}, step))
+            addSides(trace, own != kernels.end() ? own->second : std::vector<LaneId>(), *range, sides);
+    }
     std::map<Meeting, std::vector<const Side*>> meetings;
     for (const Side& side : sides) meetings[meetingOf(trace.info, side.rank, side.action.work)].push_back(&side);
-    std::map<Rank, TimeNs> errors;
-    for (const ClockSummary& clock : clockSummaries(trace)) errors[clock.rank] = clock.error;
-
-    std::vector<ExchangeKernel> out;
     for (const auto& [what, members] : meetings)
         for (const Side* own : members) {
             if (!own->kernel) continue;
@@ -163,18 +171,93 @@ std::vector<ExchangeKernel> exchangesOf(const Trace& trace, Step step)
             if (members.size() == 2 && others.size() == 1) {
                 each.peer = others.front()->rank;
                 each.met = metOf(trace, *own, others);
-                each.clockError = errors[own->rank] + errors[*each.peer];
+                each.clockError = clockErrors[own->rank] + clockErrors[*each.peer];
             }
             out.push_back(each);
         }
+}
+
+// One rank's part of a sum.
+struct Part {
+    Rank rank{};
+    SliceRef sum{};
+    std::vector<SliceRef> kernels{};
+};
+
+// All replicas' ranks that hold the stage, in whichever direction, sum it as often in a step, and in one order.
+std::map<std::pair<Stage, int>, std::vector<Part>> sumsOf(const Trace& trace, Step step, const NcclLanes& kernels)
+{
+    std::map<std::pair<Stage, int>, std::vector<Part>> sums;
+    for (std::size_t l = 0; l < trace.laneCount(); ++l) {
+        const Lane& lane = trace.lane(LaneId{l});
+        if (lane.info().kind != LaneKind::Collective) continue;
+        const std::optional<LaneRange> range = rangeOfStep(trace, LaneId{l}, step);
+        if (!range) continue;
+        const auto own = kernels.find(lane.info().rank);
+        std::map<Stage, int> count;
+        for (std::uint32_t i = range->begin; i < range->end; ++i) {
+            const Action action = lane.action(i);
+            if (action.kind() != ActionKind::AllReduce) continue;
+            Part part{.rank = lane.info().rank, .sum = {LaneId{l}, i}};
+            if (own != kernels.end()) part.kernels = kernelsIn(trace, own->second, reachOf(trace, {LaneId{l}, i, i + 1}), isSumName);
+            sums[{action.stage(), count[action.stage()]++}].push_back(std::move(part));
+        }
+    }
+    return sums;
+}
+
+void addSums(const Trace& trace, Step step, const NcclLanes& kernels, std::map<Rank, TimeNs>& clockErrors, std::vector<ExchangeKernel>& out)
+{
+    for (const auto& [what, parts] : sumsOf(trace, step, kernels))
+        for (const Part& own : parts)
+            for (std::size_t k = 0; k < own.kernels.size(); ++k) {
+                const Interval span = spanOf(trace, own.kernels[k]);
+                ExchangeKernel each{.kernel = own.kernels[k], .exchange = own.sum, .clockError = clockErrors[own.rank]};
+                bool known = true;
+                TimeNs lastOfOthers = std::numeric_limits<TimeNs>::min();
+                for (const Part& other : parts) {
+                    if (other.rank == own.rank) continue;
+                    if (other.kernels.size() != own.kernels.size()) {
+                        each.peer = other.rank; // whose side is not known
+                        known = false;
+                        break;
+                    }
+                    const TimeNs begin = spanOf(trace, other.kernels[k]).begin;
+                    each.clockError = std::max(each.clockError, clockErrors[own.rank] + clockErrors[other.rank]);
+                    if (begin <= lastOfOthers) continue;
+                    lastOfOthers = begin;
+                    each.peer = other.rank;
+                }
+                const TimeNs met = std::max(span.begin, lastOfOthers);
+                if (known && each.peer && met < span.end) each.met = met; // else the clocks are not known well enough
+                out.push_back(each);
+            }
+}
+
+} // namespace
+
+std::vector<ExchangeKernel> exchangesOf(const Trace& trace, Step step)
+{
+    std::vector<ExchangeKernel> out;
+    const NcclLanes kernels = ncclLanesOf(trace);
+    if (kernels.empty()) return out;
+    std::map<Rank, TimeNs> errors;
+    for (const ClockSummary& clock : clockSummaries(trace)) errors[clock.rank] = clock.error;
+    addHandOffs(trace, step, kernels, errors, out);
+    addSums(trace, step, kernels, errors, out);
     std::sort(out.begin(), out.end(), [](const ExchangeKernel& a, const ExchangeKernel& b) { return a.kernel < b.kernel; });
     return out;
 }
 
-std::optional<Step> exchangeStepAt(const Trace& trace, Rank rank, TimeNs time)
+namespace {
+
+bool tellsSteps(const LaneInfo& lane, bool ofSums) { return ofSums ? lane.kind == LaneKind::Collective : holdsExchanges(lane); }
+
+// The step in which the rank exchanged or summed something at that time, or next; none where it did not.
+std::optional<Step> stepAt(const Trace& trace, Rank rank, bool ofSums, TimeNs time)
 {
     for (const Lane& lane : trace.lanes()) {
-        if (lane.info().rank != rank || !holdsExchanges(lane.info())) continue;
+        if (lane.info().rank != rank || !tellsSteps(lane.info(), ofSums)) continue;
         const std::size_t next = lane.firstEndingAfter(time);
         if (next < lane.size()) return lane.step(next);
         if (!lane.empty()) return lane.step(lane.size() - 1);
@@ -182,18 +265,26 @@ std::optional<Step> exchangeStepAt(const Trace& trace, Rank rank, TimeNs time)
     return std::nullopt;
 }
 
+} // namespace
+
+const ExchangeKernel* findExchange(const std::vector<ExchangeKernel>& all, SliceRef kernel)
+{
+    const auto found = std::lower_bound(all.begin(), all.end(), kernel, [](const ExchangeKernel& each, SliceRef ref) { return each.kernel < ref; });
+    return found != all.end() && found->kernel == kernel ? &*found : nullptr;
+}
+
 std::optional<ExchangeKernel> exchangeOf(const Trace& trace, SliceRef kernel)
 {
     const Rank rank = trace.lane(kernel.lane).info().rank;
     const Interval span = spanOf(trace, kernel);
+    const bool ofSums = isSumName(trace.text(trace.slice(kernel).text));
     std::optional<Step> tried;
-    for (const TimeNs time : {span.begin + span.length() / 2, span.begin - kSlack}) { // it may lie a little behind its step's last exchange
-        const std::optional<Step> step = exchangeStepAt(trace, rank, time);
+    for (const TimeNs time : {span.begin + span.length() / 2, span.begin - kSlack}) { // it may lie a little behind its step's last exchange or sum
+        const std::optional<Step> step = stepAt(trace, rank, ofSums, time);
         if (!step || step == tried) continue;
         tried = step;
         const std::vector<ExchangeKernel> all = exchangesOf(trace, *step);
-        const auto found = std::lower_bound(all.begin(), all.end(), kernel, [](const ExchangeKernel& each, SliceRef ref) { return each.kernel < ref; });
-        if (found != all.end() && found->kernel == kernel) return *found;
+        if (const ExchangeKernel* found = findExchange(all, kernel)) return *found;
     }
     return std::nullopt;
 }
@@ -217,7 +308,7 @@ std::map<Rank, NcclTime> ncclTimesWithin(const Trace& trace, Interval within, st
         const Rank rank = lane.info().rank;
         if (!counts(rank)) continue;
         const std::size_t first = lane.firstEndingAfter(within.begin);
-        if (holdsExchanges(lane.info())) {
+        if (tellsSteps(lane.info(), false) || tellsSteps(lane.info(), true)) {
             for (std::size_t i = first > 0 ? first - 1 : 0; i < lane.size(); ++i) { // with one before and one behind, for kernels at their edges
                 steps.insert(lane.step(i));
                 if (lane.begin(i) >= within.end) break;
@@ -227,6 +318,7 @@ std::map<Rank, NcclTime> ncclTimesWithin(const Trace& trace, Interval within, st
         for (std::size_t i = first; i < lane.size() && lane.begin(i) < within.end; ++i)
             if (isNccl(lane.text(i))) times[rank].notKnown += lengthIn({lane.begin(i), lane.end(i)});
     }
+    if (times.empty()) return times;
     for (const Step step : steps)
         for (const ExchangeKernel& each : exchangesOf(trace, step)) {
             const Rank rank = trace.lane(each.kernel.lane).info().rank;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which hand-off a kernel of NCCL carries out, and since when something moves in it. NCCL's kernel does not tell; the engine tells, with
+// Which hand-off or sum a kernel of NCCL carries out, and since when something moves in it. NCCL's kernel does not tell; the engine tells, with
 // events, what it gave NCCL to exchange, and the stream carries that out in its order, with a kernel each:
 //
 //   rank 0   exchanges  |--------0SEND_F3-------|
@@ -8,7 +8,10 @@
 //   rank 1   exchanges      |------1RECV_F3-----|
 //            NCCL                 |  moving   |       it waits until the other rank's has begun as well
 //
-// Nothing is guessed. Of a rank and step with another number of kernels than of exchanges, because records were dropped, no kernel is known;
+// A sum of replicas (ALL_REDUCE on the ranks' lanes of collectives) lies between two events as well, so the kernels that lie there are its own,
+// however many NCCL makes of it: the k-th of each rank meet, and move once the last of them has begun.
+//
+// Nothing is guessed. A sum that has not as many kernels on each rank of it is not known. Of a rank and step with another number of kernels than of exchanges, because records were dropped, no kernel is known;
 // nor is one that does not lie where its exchange is. Of a trace without the other rank's side, or whose clocks say that something was
 // received before the other rank's kernel began, it is not known since when it moves. What is only sent may be over before the other rank
 // comes: NCCL has room for a little. Such a kernel waited for nobody.
@@ -28,18 +31,17 @@ namespace stagecraft::traces {
 
 struct ExchangeKernel {
     SliceRef kernel{};
-    SliceRef exchange{};             // whose text names the hand-off, or two: "0SEND_F3 + 0RECV_B1"
-    std::optional<Rank> peer{};      // none: its side is not in the trace
+    SliceRef exchange{};             // whose text names the hand-off, or two: "0SEND_F3 + 0RECV_B1"; or the sum's block
+    std::optional<Rank> peer{};      // the other rank, of a sum the other one that came last; none: its side is not in the trace
     std::optional<TimeNs> met{};     // within the kernel, when it began to move; none: not known
     TimeNs clockError = 0;           // of the two ranks' clocks: `met` is off by no more
 };
 
 // Of all ranks, by kernel.
 [[nodiscard]] std::vector<ExchangeKernel> exchangesOf(const Trace& trace, Step step);
+[[nodiscard]] const ExchangeKernel* findExchange(const std::vector<ExchangeKernel>& all, SliceRef kernel); // of these; null: nothing is known of it
 // Those of a kernel that nothing is known of are none.
 [[nodiscard]] std::optional<ExchangeKernel> exchangeOf(const Trace& trace, SliceRef kernel);
-// The step in which the rank exchanged something at that time, or next; none where it did not.
-[[nodiscard]] std::optional<Step> exchangeStepAt(const Trace& trace, Rank rank, TimeNs time);
 
 // What the kernels of NCCL of a rank did within a time; several at once count each.
 struct NcclTime {

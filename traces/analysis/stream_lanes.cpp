@@ -84,4 +84,6 @@ bool isNcclName(std::string_view name) { return name.starts_with("ncclDevKernel"
 
 bool isExchangeName(std::string_view name) { return isNcclName(name) && contains(name, "SendRecv"); }
 
+bool isSumName(std::string_view name) { return isNcclName(name) && contains(name, "AllReduce"); }
+
 } // namespace stagecraft::traces

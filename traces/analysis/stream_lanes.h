@@ -70,5 +70,6 @@ constexpr std::string_view streamGapText(StreamGapCause cause)
 [[nodiscard]] bool isCopyName(std::string_view name);
 [[nodiscard]] bool isNcclName(std::string_view name);     // of a kernel of NCCL: "ncclDevKernel_SendRecv(...)"
 [[nodiscard]] bool isExchangeName(std::string_view name); // of one that sends and receives
+[[nodiscard]] bool isSumName(std::string_view name);      // of one that sums what all ranks of a clique have: "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)"
 
 } // namespace stagecraft::traces

@@ -40,23 +40,26 @@ void addTimes(ItemDetails& details, const traces::Interval& span, traces::TimeNs
     details.lines.emplace_back(tr("Ends"), tr("%1 into the step").arg(toQt(formatDuration(span.end - origin))));
 }
 
-// Of a kernel of NCCL: its hand-off, and how long it waited for the other rank.
+// Of a kernel of NCCL: its hand-off or sum, and how long it waited for the other ranks.
 void addExchange(ItemDetails& details, const Trace& trace, const traces::Slice& slice, const std::optional<traces::ExchangeKernel>& exchange)
 {
+    const bool sums = traces::isSumName(trace.text(slice.text));
+    const QString what = sums ? tr("Sum") : tr("Hand-off");
     if (!exchange) {
-        details.lines.emplace_back(tr("Hand-off"), tr("not known: the kernels and the exchanges of its step do not agree"));
+        details.lines.emplace_back(what, sums ? tr("not known: it lies in none of a step")
+                                              : tr("not known: the kernels and the exchanges of its step do not agree"));
         return;
     }
-    details.lines.emplace_back(tr("Hand-off"), toQt(trace.sliceName(exchange->exchange)));
+    details.lines.emplace_back(what, toQt(trace.sliceName(exchange->exchange)));
     if (!exchange->peer) {
         details.lines.emplace_back(tr("Waiting"), tr("not known: the other rank's side is missing"));
         return;
     }
     if (!exchange->met) {
-        details.lines.emplace_back(tr("Waiting"), tr("not known: the kernel of rank %1 is not, or the clocks do not agree").arg(exchange->peer->value));
+        details.lines.emplace_back(tr("Waiting"), tr("not known: what rank %1 did is not, or the clocks do not agree").arg(exchange->peer->value));
         return;
     }
-    QString text = tr("%1 for rank %2, moving %3")
+    QString text = (sums ? tr("%1 for the last, rank %2, moving %3") : tr("%1 for rank %2, moving %3"))
                        .arg(toQt(formatDuration(*exchange->met - slice.begin)))
                        .arg(exchange->peer->value)
                        .arg(toQt(formatDuration(slice.end - *exchange->met)));
@@ -84,7 +87,8 @@ ItemDetails sliceDetails(const TimelineScene& scene, const TimelineItem& item)
         if (slice.action.microbatch() != traces::kNoMicroBatch)
             details.lines.emplace_back(tr("Micro-batch"), microbatchText(trace.info, slice.action.microbatch()));
     }
-    const bool exchanges = holdsNccl(lane) && traces::isExchangeName(trace.text(slice.text));
+    const std::string& text = trace.text(slice.text);
+    const bool exchanges = holdsNccl(lane) && (traces::isExchangeName(text) || traces::isSumName(text));
     const std::optional<traces::ExchangeKernel> exchange = exchanges ? traces::exchangeOf(trace, item.slice) : std::nullopt;
     const traces::Step step = exchange ? trace.slice(exchange->exchange).step : slice.step; // NCCL's kernels tell of none
     if (!exchanges || exchange) details.lines.emplace_back(tr("Step"), QString::number(step.value));

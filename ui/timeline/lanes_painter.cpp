@@ -59,8 +59,8 @@ void addWaits(std::vector<Bubble>& bubbles, const std::vector<traces::ExchangeKe
 {
     for (const SweepBlock& each : sweep.blocks()) {
         const traces::SliceRef kernel{row.lane, each.slice};
-        const auto known = std::lower_bound(exchanges.begin(), exchanges.end(), kernel, [](const traces::ExchangeKernel& one, traces::SliceRef ref) { return one.kernel < ref; });
-        if (known == exchanges.end() || known->kernel != kernel || !known->met || !known->peer) continue;
+        const traces::ExchangeKernel* known = traces::findExchange(exchanges, kernel);
+        if (known == nullptr || !known->met || !known->peer) continue;
         const traces::TimeNs length = *known->met - lane.begin(each.slice);
         const double right = each.left + map.pixels(length);
         if (right - each.left < leastPixels || each.left > map.right()) continue;
@@ -180,7 +180,7 @@ void LanesPainter::paint(QPainter& painter, const TimelineScene& scene, const La
         frame.styles.emplace_back(theme, scene.trace(source).info);
         std::vector<Shown>& shown = frame.shown.emplace_back();
         const std::vector<traces::Lane>& all = scene.trace(source).lanes();
-        const bool exchanges = std::any_of(all.begin(), all.end(), [](const traces::Lane& lane) { return holdsExchanges(lane.info()); });
+        const bool exchanges = std::any_of(all.begin(), all.end(), [](const traces::Lane& lane) { return holdsNccl(lane.info()); });
         for (const Segment& segment : scene.segments(source)) {
             Shown each{&segment, {}, {}};
             for (const traces::Step step : stepsWithBubbles(scene, source, segment, frame.map)) {

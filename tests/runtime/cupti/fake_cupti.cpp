@@ -90,6 +90,7 @@ public:
                                     .end = launch.untimed ? 0 : launch.end,
                                     .correlation = correlation,
                                     .name = launch.name,
+                                    .device = launch.device,
                                     .stream = launch.stream};
         const bool isOpen = launch.start == 0 && !launch.untimed;
         switch (launch.work) {

@@ -23,6 +23,7 @@ struct FakeLaunch {
     const char* name = "kernel"; // lives as long as the test
     std::uint64_t start = 0;     // 0: runs on until complete()
     std::uint64_t end = 0;
+    std::uint32_t device = 0;    // of a kernel
     std::uint32_t stream = 7;
     std::uint64_t calledAt = 50; // the call on the host
     bool untimed = false;        // ends, but without times

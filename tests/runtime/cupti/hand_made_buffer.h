@@ -20,6 +20,7 @@ struct RecordOptions {
     std::uint64_t end = 200;
     std::uint32_t correlation = 1;
     const char* name = nullptr;
+    std::uint32_t device = 0;
     std::uint32_t stream = 7;
     std::uint64_t bytes = 4096;
     std::uint64_t graphNode = 0;
@@ -31,7 +32,7 @@ inline CUpti_ActivityKernel10 kernelRecord(const RecordOptions& o = {})
     r.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
     r.start = o.start;
     r.end = o.end;
-    r.deviceId = 0;
+    r.deviceId = o.device;
     r.contextId = 1;
     r.streamId = o.stream;
     r.correlationId = o.correlation;

@@ -128,4 +128,21 @@ inline Exchanging exchangingRanks()
     return made;
 }
 
+// The same of a sum of two replicas of one stage.
+inline Exchanging summingRanks()
+{
+    using namespace traces;
+    Exchanging made;
+    made.trace->info.stageToRank = {Rank{0}}; // and rank 1 is the other replica's
+    for (const auto& [rank, from] : {std::pair{0, TimeNs{0}}, {1, 2 * kMs}}) {
+        const LaneId sums = made.trace->addLane({.rank = Rank{rank}, .kind = LaneKind::Collective, .name = "rank " + std::to_string(rank) + " collectives"});
+        made.trace->append(sums, {.begin = from, .end = 3 * kMs, .action = makeAction(ActionKind::AllReduce, Stage{0}), .step = Step{0}});
+        const LaneId kernels = made.trace->addLane({.rank = Rank{rank}, .kind = LaneKind::Stream, .depth = 9, .name = "GPU 0 stream 9, NCCL"});
+        made.trace->append(kernels, {.begin = from, .end = 3 * kMs, .action = {}, .step = Step{0},
+                                     .text = made.trace->intern("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)")});
+        made.kernels[static_cast<std::size_t>(rank)] = kernels;
+    }
+    return made;
+}
+
 } // namespace stagecraft::ui::support

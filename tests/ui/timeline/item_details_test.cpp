@@ -87,6 +87,19 @@ TEST_F(ItemDetailsTest, TellWhichHandOffAKernelOfNcclIsAndHowLongItWaited)
     EXPECT_EQ(valueOf(detailsOf(scene, item), "Hand-off"), "not known: the kernels and the exchanges of its step do not agree");
 }
 
+TEST_F(ItemDetailsTest, TellWhichSumAKernelOfNcclIsAndHowLongItWaited)
+{
+    const support::Exchanging made = support::summingRanks();
+    scene.setSources({TraceSource{made.trace, {}, false}});
+    TimelineItem item;
+    item.kind = TimelineItem::Kind::Slice;
+    item.slice = {made.kernels[0], 0};
+    EXPECT_EQ(valueOf(detailsOf(scene, item), "Sum"), "0ALL_REDUCE");
+    EXPECT_EQ(valueOf(detailsOf(scene, item), "Waiting"), "2 ms for the last, rank 1, moving 1 ms");
+    item.slice = {made.kernels[1], 0};
+    EXPECT_EQ(valueOf(detailsOf(scene, item), "Waiting"), "0 ns for the last, rank 0, moving 1 ms");
+}
+
 TEST_F(ItemDetailsTest, SayNothingOfWhatIsGone)
 {
     TimelineItem item;
