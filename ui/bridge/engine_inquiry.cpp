@@ -14,7 +14,7 @@ void EngineInquiry::ask(const WorkerCommand& command)
 {
     if (command == asked_) return;
     asked_ = command;
-    setMachine({.gpus = {}, .noGpus = tr("\"%1\" is being asked what GPUs there are.").arg(command.text())});
+    setMachine({.gpus = {}, .noGpus = tr("\"%1\" is being asked what GPUs there are.").arg(command.text()), .told = false});
     job_.start([command, patience = patience_](JobControl& control) { return askEngine(command, patience, control.stopToken()); },
                [this](EngineMachine machine) {
                    if (!machine.noGpus.isEmpty()) asked_ = {};
@@ -26,7 +26,7 @@ void EngineInquiry::forget()
 {
     job_.cancel();
     asked_ = {};
-    setMachine({.gpus = {}, .noGpus = tr("The engine is asked what GPUs there are when its command is complete (Enter).")});
+    setMachine({.gpus = {}, .noGpus = tr("The engine is asked what GPUs there are when its command is complete (Enter)."), .told = false});
 }
 
 void EngineInquiry::setMachine(EngineMachine machine)

@@ -36,7 +36,7 @@ QString obstacleOf(const QJsonObject& finding)
     return finding["disables"].toString();
 }
 
-EngineMachine silent(const QString& why) { return {.gpus = {}, .noGpus = Machine::tr("The engine did not tell of GPUs: %1").arg(why)}; }
+EngineMachine silent(const QString& why) { return {.gpus = {}, .noGpus = Machine::tr("The engine did not tell of GPUs: %1").arg(why), .told = false}; }
 
 QString lastLine(const QByteArray& text)
 {
@@ -54,7 +54,7 @@ Expected<EngineMachine> readEngineMachine(const QByteArray& json)
     const QJsonObject found = findings["gpus"].toObject();
     if (!found.contains("found") || !found["list"].isArray()) return Error{"it says nothing of GPUs"};
 
-    EngineMachine machine;
+    EngineMachine machine{.gpus = {}, .noGpus = {}, .told = true};
     const QJsonArray gpus = found["list"].toArray();
     for (const QJsonValue& gpu : gpus)
         machine.gpus.push_back({.name = gpu["name"].toString(),

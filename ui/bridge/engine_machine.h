@@ -29,7 +29,8 @@ struct EngineGpu {
 
 struct EngineMachine {
     std::vector<EngineGpu> gpus; // in the order of their numbers; also where a run cannot use them
-    QString noGpus;              // why a run cannot compute on a GPU there; empty: it can
+    QString noGpus;              // why a run cannot compute on a GPU there, or why nobody knows; empty: it can
+    bool told = false;           // by the engine
     bool operator==(const EngineMachine&) const = default;
 };
 

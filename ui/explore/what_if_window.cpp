@@ -223,7 +223,7 @@ QString WhatIfWindow::whyNotRun() const
     const Plan& plan = predictions_[*chosenPrediction()].plan;
     if (!plan.costs.stageScale.empty() && plan.costs.stageScale != observed_->plan.costs.stageScale)
         return tr("A run takes as long as the machine takes, so the times of its stages cannot be changed.");
-    return whyNotRunnable(plan);
+    return workbench_.whyNotRunnable(plan);
 }
 
 void WhatIfWindow::refresh()

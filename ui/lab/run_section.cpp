@@ -26,11 +26,13 @@ namespace {
 
 QString deviceTip() { return RunSection::tr("Where tensors live and actions compute."); }
 
-// Why a run of the plan would not begin, as far as that is about GPUs.
+} // namespace
+
 QString troubleWithGpus(const Plan& plan, const EngineMachine& machine)
 {
     if (plan.run.device != DeviceKind::Cuda) return {};
-    if (!machine.noGpus.isEmpty()) return machine.noGpus;
+    if (!machine.noGpus.isEmpty())
+        return machine.told ? RunSection::tr("%1. Choose the device CPU, or an engine on a host that has a GPU.").arg(machine.noGpus) : machine.noGpus;
     const auto ranks = static_cast<std::size_t>(plan.pipeline.ranks) * static_cast<std::size_t>(plan.machine.replicas);
     const std::vector<int>& gpus = plan.run.gpus;
     if (!gpus.empty() && gpus.size() != ranks)
@@ -40,8 +42,6 @@ QString troubleWithGpus(const Plan& plan, const EngineMachine& machine)
         return RunSection::tr("There is no GPU %1 where the engine runs; it has %2, numbered from 0.").arg(highest).arg(counted(machine.gpus.size(), "GPU"));
     return {};
 }
-
-} // namespace
 
 RunSection::RunSection(QWidget* parent)
     : LabSection(parent), mode_(newCombo()), device_(newCombo()),

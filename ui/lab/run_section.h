@@ -14,6 +14,9 @@ namespace stagecraft::ui {
 class InlineNote;
 class TroubleBox;
 
+// Why a run of the plan would not begin there, as far as that is about GPUs, with what to do; empty: nothing is known that keeps it.
+[[nodiscard]] QString troubleWithGpus(const engine::Plan& plan, const EngineMachine& machine);
+
 class RunSection : public LabSection {
     Q_OBJECT
 public:

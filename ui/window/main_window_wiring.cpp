@@ -115,6 +115,9 @@ void MainWindow::connectActions()
     connect(&lab_->runSection(), &RunSection::engineCommandEdited, this, &MainWindow::setEngineCommand);
     connect(&lab_->runSection(), &RunSection::engineCommandEntered, this, &MainWindow::askEngine);
     connect(inquiry_, &EngineInquiry::told, this, [this] { lab_->runSection().setEngineMachine(inquiry_->machine()); });
+    // Its own: a window that goes loses its focus, and then the engine is asked once more, without a workbench.
+    connect(inquiry_, &EngineInquiry::told, workbench_.get(), [this] { workbench_->setEngineMachine(inquiry_->machine()); });
+    connect(workbench_.get(), &Workbench::runnableChanged, this, &MainWindow::refreshActions);
     connect(&lab_->runSection().trouble(), &TroubleBox::asked, this, [this](const engine::StageTrouble& trouble) { workbench_->run().trouble(trouble); });
 }
 

@@ -4,6 +4,7 @@
 #include "engine/plan/plan_json.h"
 #include "traces/format/trace_file.h"
 #include "ui/bridge/text.h"
+#include "ui/lab/run_section.h"
 
 #include <QFileInfo>
 
@@ -29,7 +30,7 @@ std::vector<StuckRank> stuckRanks(const std::vector<engine::WaitingRank>& circle
 Workbench::Workbench(QObject* parent) : QObject(parent), obstacle_(ui::whyNotRunnable(document_.plan()))
 {
     connect(&document_, &PlanDocument::changed, this, [this] {
-        obstacle_ = ui::whyNotRunnable(document_.plan());
+        obstacle_ = whyNotRunnable(document_.plan());
         simulation_.setPlan(document_.plan());
     });
     connect(&simulation_, &SimulationController::changed, this, &Workbench::updateSources);
@@ -47,6 +48,19 @@ Workbench::Workbench(QObject* parent) : QObject(parent), obstacle_(ui::whyNotRun
     connect(&run_, &RunController::stateChanged, this, [this](engine::SessionState state) {
         if (engine::finished(state) && otherIsRun() && otherSource_) scene_.setGrowing(*otherSource_, false);
     });
+}
+
+QString Workbench::whyNotRunnable(const engine::Plan& plan) const
+{
+    const QString unsound = ui::whyNotRunnable(plan);
+    return unsound.isEmpty() && machine_.told ? troubleWithGpus(plan, machine_) : unsound;
+}
+
+void Workbench::setEngineMachine(const EngineMachine& machine)
+{
+    machine_ = machine;
+    obstacle_ = whyNotRunnable(document_.plan());
+    emit runnableChanged();
 }
 
 void Workbench::setView(ViewKind view)

@@ -8,6 +8,7 @@
 //        RunController --started, grew-----------------------------+
 #pragma once
 
+#include "ui/bridge/engine_machine.h"
 #include "ui/lab/plan_document.h"
 #include "ui/timeline/timeline_scene.h"
 #include "ui/window/run_controller.h"
@@ -71,8 +72,11 @@ public:
     [[nodiscard]] std::optional<int> simulatedSource() const { return simulatedSource_; }
     [[nodiscard]] std::optional<int> otherSource() const { return otherSource_; }
 
+    // What the engine has told of where it runs; a plan that this has not what it takes for cannot be run.
+    void setEngineMachine(const EngineMachine& machine);
     // Why the plan cannot be run, or empty. Found out once for each plan.
     [[nodiscard]] const QString& whyNotRunnable() const { return obstacle_; }
+    [[nodiscard]] QString whyNotRunnable(const engine::Plan& plan) const; // another than the lab's
     traces::Expected<void> startRun();
     // Shows a trace alone that was read from a file. An error during a run.
     traces::Expected<void> showTrace(traces::Trace trace, const QString& file);
@@ -95,6 +99,7 @@ public:
     traces::Expected<void> useMeasuredCosts(); // and lays the new simulation over the run
 
 signals:
+    void runnableChanged(); // by what the engine told
     void viewChanged();
     void otherChanged(); // another trace beside the simulated one, or none
     void runsChanged();
@@ -113,6 +118,7 @@ private:
     std::shared_ptr<const traces::Trace> other_;
     QString otherFile_; // empty: of a run
     std::vector<KeptRun> runs_;
+    EngineMachine machine_;
     QString obstacle_;
     // What was read of other_'s plan, and from which text: it is asked for at every change of the lab.
     mutable std::string readJson_;

@@ -20,8 +20,9 @@ using engine::DeviceKind;
 using engine::Plan;
 
 const EngineMachine kTwoGpus{.gpus = {{.name = "NVIDIA H200", .memory = 150119178240, .capability = "9.0"}, {.name = "NVIDIA T4", .memory = 15636037632, .capability = {}}},
-                             .noGpus = {}};
-const EngineMachine kNone{.gpus = {}, .noGpus = "No GPU can be used where the engine runs: no NVIDIA driver"};
+                             .noGpus = {},
+                             .told = true};
+const EngineMachine kNone{.gpus = {}, .noGpus = "No GPU can be used where the engine runs: no NVIDIA driver", .told = true};
 
 class DeviceChoiceTest : public LabPanelTest {
 protected:
@@ -131,7 +132,7 @@ TEST_F(DeviceChoiceTest, LeavesAPlanForGpusAsItIsWhereThereAreNone)
     panel.runSection().setEngineMachine(kNone);
     EXPECT_EQ(plan(), before);
     EXPECT_EQ(device().currentText(), "GPU (CUDA)");
-    EXPECT_EQ(problem(), kNone.noGpus.toStdString());
+    EXPECT_EQ(problem(), "No GPU can be used where the engine runs: no NVIDIA driver. Choose the device CPU, or an engine on a host that has a GPU.");
     expectGpuFields(true);
     QTest::keyClick(&device(), Qt::Key_Up);
     EXPECT_EQ(plan().run.device, DeviceKind::Cpu);

@@ -87,6 +87,27 @@ TEST_F(WorkbenchTest, SaysWhyAPlanWithoutAModelCannotRun)
     EXPECT_FALSE(bench.other());
 }
 
+// Whoever is asked about another plan than the lab's hears the same.
+TEST_F(WorkbenchTest, SaysWhyAPlanForGpusCannotRunWhereTheEngineHasNone)
+{
+    open("hello", "hello");
+    const engine::Plan onCpu = bench.document().plan();
+    engine::Plan onGpus = onCpu;
+    onGpus.run.device = engine::DeviceKind::Cuda;
+    bench.document().edit(onGpus, "the device");
+    EXPECT_EQ(bench.whyNotRunnable(), "") << "the engine has not told of anything yet";
+    QSignalSpy changed(&bench, &Workbench::runnableChanged);
+    bench.setEngineMachine({.gpus = {}, .noGpus = "No GPU can be used where the engine runs: no NVIDIA driver", .told = true});
+    EXPECT_EQ(changed.count(), 1);
+    EXPECT_THAT(bench.whyNotRunnable().toStdString(), testing::HasSubstr("no NVIDIA driver. Choose the device CPU"));
+    EXPECT_EQ(bench.whyNotRunnable(onCpu), "");
+    bench.document().edit(onCpu, "the device");
+    EXPECT_EQ(bench.whyNotRunnable(), "");
+    EXPECT_NE(bench.whyNotRunnable(onGpus), "");
+    bench.setEngineMachine({.gpus = {}, .noGpus = "The engine did not tell of GPUs: it is slow", .told = false});
+    EXPECT_EQ(bench.whyNotRunnable(onGpus), "") << "it may have some";
+}
+
 TEST_F(WorkbenchTest, SaysOfARunThatItIsOnGpus)
 {
     open("hello", "hello");
