@@ -2,11 +2,13 @@
 #include "ui/timeline/header_painter.h"
 
 #include "traces/analysis/replicas.h"
+#include "traces/analysis/stream_lanes.h"
 
 #include <QFontMetricsF>
 #include <QPainter>
 
 #include <algorithm>
+#include <optional>
 
 namespace stagecraft::ui {
 namespace {
@@ -78,7 +80,7 @@ void paintGroup(QPainter& painter, const traces::Trace& trace, const RankGroup& 
     const QFontMetricsF metrics(heavy);
     const QFontMetricsF smallMetrics(small);
     const QString name = QStringLiteral("Rank %1").arg(group.rank.value);
-    const QString stages = stagesText(trace.info, group.rank);
+    const QString stages = placeText(trace, group.rank);
     const double left = stuck.left() + kTextLeft;
     const double room = stuck.width() - kTextLeft - 8;
     const bool twoLines = !stages.isEmpty() && stuck.height() >= metrics.height() + smallMetrics.height();
@@ -112,7 +114,7 @@ void paintRowName(QPainter& painter, const traces::LaneInfo& info, const Row& ro
     if (baseline - metrics.ascent() < areas.column.top() - 1 || baseline + metrics.descent() > areas.column.bottom() + 1) return;
     painter.setFont(font);
     painter.setPen(theme.mutedText);
-    painter.drawText(QPointF(box.left() + kTextLeft, baseline), metrics.elidedText(rowName(info), Qt::ElideRight, box.width() - kTextLeft - 8));
+    painter.drawText(QPointF(box.left() + kTextLeft, baseline), metrics.elidedText(rowName(info), Qt::ElideMiddle, box.width() - kTextLeft - 8));
 }
 
 } // namespace
@@ -122,6 +124,17 @@ double headerWidthFor(const QFont& font) { return std::ceil(QFontMetricsF(font).
 QRectF foldMark(const QRectF& header)
 {
     return {header.left() + 4, header.top() + (std::min(header.height(), 64.0) - kMarkSize) / 2, kMarkSize, kMarkSize};
+}
+
+QString placeText(const traces::Trace& trace, traces::Rank rank)
+{
+    const QString stages = stagesText(trace.info, rank);
+    for (const traces::Lane& lane : trace.lanes()) {
+        if (lane.info().rank != rank) continue;
+        if (const std::optional<int> gpu = gpuOf(lane.info()))
+            return (stages.isEmpty() ? QString() : stages + QStringLiteral(" · ")) + QStringLiteral("GPU %1").arg(*gpu);
+    }
+    return stages;
 }
 
 QString stagesText(const traces::TraceInfo& info, traces::Rank rank)
@@ -137,10 +150,15 @@ QString stagesText(const traces::TraceInfo& info, traces::Rank rank)
     return replica + (stages.size() == 1 ? QStringLiteral("stage ") : QStringLiteral("stages ")) + stages.join(QStringLiteral(", "));
 }
 
-// "replica 1 · rank 0 sends" of rank 4 is "sends" under the header of its rank.
+// Under the header of its rank, which tells rank and GPU: "replica 1 · rank 0 sends" of rank 4 is "sends", "GPU 0 stream 7, of no action" is
+// "stream 7, of no action".
 QString rowName(const traces::LaneInfo& info)
 {
     const QString name = QString::fromStdString(info.name).simplified();
+    if (const std::optional<int> gpu = gpuOf(info)) {
+        const QString prefix = QStringLiteral("GPU %1 ").arg(*gpu);
+        if (name.startsWith(prefix) && name.size() > prefix.size()) return name.mid(prefix.size());
+    }
     const int inReplica = name.startsWith(QLatin1String("replica ")) ? static_cast<int>(name.indexOf(QLatin1String(" rank "))) : -1;
     const QString rank = inReplica < 0 ? QStringLiteral("rank %1 ").arg(info.rank.value) : name.left(name.indexOf(QLatin1Char(' '), inReplica + 6) + 1);
     if (!name.startsWith(rank) || rank.isEmpty()) return name;

@@ -33,5 +33,7 @@ QString rowName(const traces::LaneInfo& info);
 
 // "stage 1", "stages 0, 4"; empty when the trace does not say.
 QString stagesText(const traces::TraceInfo& info, traces::Rank rank);
+// And its GPU, where it has kernels: "stage 1 · GPU 0".
+QString placeText(const traces::Trace& trace, traces::Rank rank);
 
 } // namespace stagecraft::ui

@@ -101,6 +101,12 @@ TEST_F(Layout, LeavesRoomForTheNamesOfCopiesAndCollectives)
     replicas.ranks = 4;
     replicas.stageToRank = {Rank{0}, Rank{1}};
     EXPECT_EQ(stagesText(replicas, Rank{3}), "replica 1, stage 1");
+    EXPECT_EQ(rowName({.rank = Rank{5}, .kind = traces::LaneKind::Stream, .depth = 4, .name = "GPU 12 stream 7, of no action"}), "stream 7, of no action");
+    EXPECT_EQ(rowName({.rank = Rank{5}, .kind = traces::LaneKind::Stream, .depth = 4, .name = "GPU 0 memory operations"}), "memory operations");
+    EXPECT_EQ(placeText(*trace, Rank{0}), stagesText(trace->info, Rank{0})) << "no GPU is told";
+    trace->addLane({.rank = Rank{0}, .kind = traces::LaneKind::Stream, .depth = 5, .name = "GPU 3 stream 7"});
+    EXPECT_EQ(placeText(*trace, Rank{0}), stagesText(trace->info, Rank{0}) + " · GPU 3");
+    EXPECT_EQ(placeText(*trace, Rank{1}), stagesText(trace->info, Rank{1}));
 }
 
 TEST_F(Layout, FillsTheHeightWithinBounds)
