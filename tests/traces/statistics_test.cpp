@@ -78,6 +78,8 @@ TEST(Histogram, HasIntervalsByTheRuleOfFreedmanAndDiaconis)
     EXPECT_TRUE(actionTimes(Trace{}).empty());
     EXPECT_EQ(histogramOf({7, 7, 7}), (Histogram{.from = 7, .width = 1, .counts = {3}}));
     EXPECT_TRUE(histogramOf({}).counts.empty());
+    // The rule says 8 (quartiles 1 and 9, eight values); 1 to 10 are two of 5 rather than one that ends behind them.
+    EXPECT_EQ(histogramOf({1, 1, 2, 2, 3, 9, 9, 10}), (Histogram{.from = 1, .width = 5, .counts = {5, 3}}));
 }
 
 TEST(Histogram, CountsEveryValueOnceWithinItsInterval)

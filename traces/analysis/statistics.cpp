@@ -93,8 +93,10 @@ Histogram histogramOf(std::vector<TimeNs> values, std::size_t mostIntervals)
     const double rule = 2 * static_cast<double>(quartiles) / std::cbrt(static_cast<double>(values.size()));
     // so wide that the range takes no more than that many; a rule of no width leaves as many as are allowed
     const auto fewest = static_cast<TimeNs>(mostIntervals);
-    const TimeNs width = std::max({static_cast<TimeNs>(std::ceil(rule)), (range + fewest - 1) / fewest, TimeNs{1}});
-    Histogram histogram{.from = least, .width = width, .counts = std::vector<std::size_t>(static_cast<std::size_t>(std::max((range + width - 1) / width, TimeNs{1})))};
+    const TimeNs atLeast = std::max({static_cast<TimeNs>(std::ceil(rule)), (range + fewest - 1) / fewest, TimeNs{1}});
+    const TimeNs count = std::max((range + atLeast - 1) / atLeast, TimeNs{1});
+    const TimeNs width = std::max((range + count - 1) / count, TimeNs{1}); // so that the last ends with the largest
+    Histogram histogram{.from = least, .width = width, .counts = std::vector<std::size_t>(static_cast<std::size_t>(count))};
     for (const TimeNs value : values)
         ++histogram.counts[std::min(static_cast<std::size_t>((value - least) / width), histogram.counts.size() - 1)];
     return histogram;

@@ -59,7 +59,8 @@ struct Histogram {
 };
 
 // Intervals as wide as Freedman and Diaconis have it (Zeitschrift fuer Wahrscheinlichkeitstheorie 57, 1981): twice the distance of the
-// quartiles over the cube root of the count; at most `mostIntervals`, and one where all values are the same. None for no values.
+// quartiles over the cube root of the count, or as much less as lets the last end with the largest; at most `mostIntervals`, and one where all
+// values are the same. None for no values.
 Histogram histogramOf(std::vector<TimeNs> values, std::size_t mostIntervals = 40);
 
 // Median over the data edges between ranks of the time from the producer's end until the data could be used. Nothing where

@@ -30,8 +30,8 @@ FamilyOptions::FamilyOptions(QFormLayout& form, QWidget* parent)
     offer<Slicing>(*slicing_, {{tr("equal lengths"), Slicing::Equal}, {tr("equal times"), Slicing::Balanced}});
     offer<Sharding>(*sharding_, {{tr("nothing"), Sharding::None},
                                  {tr("optimizer state (ZeRO-1)"), Sharding::Zero1},
-                                 {tr("and gradients (ZeRO-2)"), Sharding::Zero2},
-                                 {tr("and weights (ZeRO-3, FSDP)"), Sharding::Zero3}});
+                                 {tr("state, gradients (ZeRO-2)"), Sharding::Zero2},
+                                 {tr("all, with weights (ZeRO-3, FSDP)"), Sharding::Zero3}});
 
     addField(form_, tr("Concatenation"), *concatenation_,
              tr("How the units of the schedule follow each other where there are more micro-batches than one unit has."));

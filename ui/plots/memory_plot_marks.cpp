@@ -76,17 +76,16 @@ QString MemoryPlot::compositionText(Rank rank) const
         if (bytes <= 0) continue;
         const auto name = traces::memoryClassText(memory);
         parts << QString::fromUtf8(name.data(), static_cast<qsizetype>(name.size())) + QLatin1Char(' ') + sizeText(bytes);
+        if (const auto held = static_cast<int>(peak->activations.size()); memory == MemoryClass::Activations && held > 0) {
+            const traces::HeldActivations& first = peak->activations.front();
+            const traces::HeldActivations& last = peak->activations.back();
+            const auto nameOf = [](const traces::HeldActivations& one) {
+                return QString::fromStdString(toText(makeAction(traces::ActionKind::Forward, one.stage, one.microbatch, one.flow)));
+            };
+            parts.back() += held == 1 ? tr(" of %1").arg(nameOf(first)) : tr(" of %1 forwards, %2 to %3").arg(held).arg(nameOf(first), nameOf(last));
+        }
     }
-    QString text = parts.join(QStringLiteral(", "));
-    if (const auto held = static_cast<int>(peak->activations.size()); held > 0) {
-        const traces::HeldActivations& first = peak->activations.front();
-        const traces::HeldActivations& last = peak->activations.back();
-        const auto nameOf = [](const traces::HeldActivations& one) {
-            return QString::fromStdString(toText(makeAction(traces::ActionKind::Forward, one.stage, one.microbatch, one.flow)));
-        };
-        text += held == 1 ? tr(" of %1").arg(nameOf(first)) : tr(" of %1 forwards, %2 to %3").arg(held).arg(nameOf(first), nameOf(last));
-    }
-    return text;
+    return parts.join(QStringLiteral(", "));
 }
 
 // The limit as a line across, and the first moment at which a rank holds more.

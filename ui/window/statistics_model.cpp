@@ -3,6 +3,9 @@
 
 #include "ui/bridge/text.h"
 
+#include <QPainter>
+#include <QPixmap>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -64,6 +67,22 @@ QString actionName(const DurationRow& row)
     return name;
 }
 
+namespace {
+
+// With an outline, for a selected row may have the colour itself.
+QPixmap swatchOf(const QColor& colour)
+{
+    constexpr int kSize = 10;
+    constexpr int kRatio = 2; // sharp where a point has several pixels
+    QPixmap swatch(kSize * kRatio, kSize * kRatio);
+    swatch.setDevicePixelRatio(kRatio);
+    swatch.fill(QColor(0, 0, 0, 150));
+    QPainter(&swatch).fillRect(QRectF(1, 1, kSize - 2, kSize - 2), colour);
+    return swatch;
+}
+
+} // namespace
+
 void StatisticsModel::setTheme(const Theme& theme)
 {
     theme_ = theme;
@@ -118,7 +137,7 @@ QVariant StatisticsModel::data(const QModelIndex& index, int role) const
     const ActionStatistics& s = row.statistics;
     if (role == kSortRole) return sortKey(index.row(), index.column());
     if (role == Qt::TextAlignmentRole) return QVariant((index.column() == ActionColumn ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
-    if (role == Qt::DecorationRole && index.column() == ActionColumn) return colourOf(index.row());
+    if (role == Qt::DecorationRole && index.column() == ActionColumn) return swatchOf(colourOf(index.row()));
     if (role == Qt::AccessibleTextRole && index.column() == ActionColumn) return actionName(row);
     if (role == Qt::ToolTipRole)
         return tr("%1: %2, median %3, middle half %4 to %5, 95 % within %6, shortest %7, longest %8, together %9")

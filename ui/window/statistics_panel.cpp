@@ -124,7 +124,7 @@ StatisticsPanel::StatisticsPanel(Workbench& workbench, QWidget* parent)
     lowerLayout->setSpacing(4);
     lowerLayout->addWidget(farOutTitle_);
     lowerLayout->addWidget(farOut_, 1);
-    auto* devicesTitle = new QLabel(tr("On the devices, of the time of each rank's blocks"));
+    auto* devicesTitle = new QLabel(tr("On the devices, in % of the time of each rank's blocks"));
     devicesTitle->setProperty("tone", "hint");
     devicesTitle->setWordWrap(true);
     deviceTable_->setObjectName("deviceTable");
@@ -342,28 +342,33 @@ void StatisticsPanel::showDevices()
         return whole > 0 ? QString::number(100.0 * static_cast<double>(part) / static_cast<double>(whole), 'f', 1) : QString();
     };
     const bool nccl = std::any_of(told_.deviceTimes.begin(), told_.deviceTimes.end(), [](const traces::RankDeviceTime& each) { return each.time.nccl.all() > 0; });
-    std::vector<QStringList> rows{{tr("Rank"), tr("Kernels"), tr("Copies"), tr("Host"), tr("Launch"), tr("Event"), tr("Device"), tr("?"), tr("Hidden")}};
+    const auto isSeen = [](const traces::RankDeviceTime& each) { return each.time.notKnown > each.time.span / 2000; }; // else 0.0 %
+    const bool unknown = std::any_of(told_.deviceTimes.begin(), told_.deviceTimes.end(), isSeen);
+    std::vector<QStringList> rows{{tr("Rank"), tr("Kernels"), tr("Copies"), tr("Host"), tr("Launch"), tr("Event"), tr("Device")}};
+    if (unknown) rows.front() << tr("Unknown");
+    rows.front() << tr("Hidden");
     if (nccl) rows.front() << tr("NCCL") << tr("Waits") << tr("Moves");
     for (const auto& [rank, time] : told_.deviceTimes) {
         QStringList row{QString::number(rank.value), share(time.kernels, time.span), share(time.copies, time.span)};
         for (const StreamGapCause cause : traces::kStreamGapCauses) row << share(time.gap(cause), time.span);
-        row << share(time.notKnown, time.span) << share(time.hidden, time.copying);
+        if (unknown) row << share(time.notKnown, time.span);
+        row << share(time.hidden, time.copying);
         if (nccl) row << share(time.exchanges, time.span) << share(time.nccl.waiting, time.nccl.all()) << share(time.nccl.moving, time.nccl.all());
         rows.push_back(row);
     }
     deviceTable_->setTexts(rows);
-    const QStringList tips{tr("Whose blocks"),
-                           tr("% of the time with a kernel of the rank at work"),
-                           tr("% with a copy, and no kernel that hides it"),
-                           tr("% in gaps in which the host had not launched the next kernel"),
-                           tr("% in gaps in which the launch was on its way"),
-                           tr("% in gaps in which the stream waited for an event"),
-                           tr("% in gaps in which all was there and the device did not begin"),
-                           tr("% of which no cause is recorded"),
-                           tr("% of the time of all copies of the rank in which a kernel of the same GPU was at work"),
-                           tr("% with a kernel of NCCL, and nothing else"),
-                           tr("% of the time of all kernels of NCCL in which they waited for the other rank's"),
-                           tr("% of it in which both were there; of the rest it is not known")};
+    QStringList tips{tr("Whose blocks"),
+                     tr("% of the time with a kernel of the rank at work"),
+                     tr("% with a copy, and no kernel that hides it"),
+                     tr("% in gaps in which the host had not launched the next kernel"),
+                     tr("% in gaps in which the launch was on its way"),
+                     tr("% in gaps in which the stream waited for an event"),
+                     tr("% in gaps in which all was there and the device did not begin")};
+    if (unknown) tips << tr("% of which no cause is recorded");
+    tips << tr("% of the time of all copies of the rank in which a kernel of the same GPU was at work")
+         << tr("% with a kernel of NCCL, and nothing else")
+         << tr("% of the time of all kernels of NCCL in which they waited for the other ranks'")
+         << tr("% of it in which all were there; of the rest it is not known");
     for (int column = 0; column < deviceTable_->columnCount(); ++column) deviceTable_->horizontalHeaderItem(column)->setToolTip(tips[column]);
     constexpr int kMostDeviceRows = 8; // seen at a time
     const int lines = std::min(deviceTable_->rowCount(), kMostDeviceRows);
