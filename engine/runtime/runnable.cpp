@@ -257,8 +257,21 @@ std::string transportLeftOut(const RunnablePlan& runnable)
     const RunSpec& run = runnable.plan.run;
     if (run.transport == Transport::Auto || (run.mode == RunMode::Processes && run.device == DeviceKind::Cuda)) return {};
     if (run.transport == Transport::Nccl && sumsByTransport(runnable)) return {};
-    return fmt::format("run.transport {} says how tensors go, and replicas sum, between GPUs: of mode processes on the device cuda, and nccl of replicas in mode threads there. It says nothing here",
+    return fmt::format("run.transport {} has no effect: it says how tensors go, and replicas sum, between GPUs, in mode processes on the device cuda, and for "
+                       "replicas in mode threads there; leave it auto",
                        wordOf(kTransportWords, run.transport));
+}
+
+std::string precisionLeftOut(const RunSpec& run)
+{
+    if (!run.tf32 || run.device == DeviceKind::Cuda) return {};
+    return "run.tf32 has no effect: GPUs multiply in it, and the run is on the CPU, which multiplies in full float32";
+}
+
+std::string shardingLeftOut(const Plan& plan)
+{
+    if (plan.pipeline.sharding == Sharding::None || plan.machine.replicas > 1) return {};
+    return fmt::format("pipeline.sharding {} has no effect: it divides what replicas hold alike, and machine.replicas is 1", wordOf(kShardingWords, plan.pipeline.sharding));
 }
 
 Expected<void> checkProcesses(const Plan& plan, const ProcessGroup* group)
@@ -339,7 +352,7 @@ Expected<RunnablePlan> makeRunnable(const Plan& plan, const HostMemory& hostsMem
     if (plan.machine.replicas > 1 && gathersWeights(runnable.schedule)) // a list that divides weights divides all, whoever wrote it
         runnable.plan.pipeline.sharding = runnable.costs.sharding = Sharding::Zero3;
     runnable.notes = {judgeMemory(memoryNeed(runnable.plan, runnable.schedule, runnable.costs), memory).value(), leftOutOf(plan.machine), handoffLeftOut(plan.run),
-                      transportLeftOut(runnable)};
+                      transportLeftOut(runnable), precisionLeftOut(plan.run), shardingLeftOut(plan)};
     std::erase(runnable.notes, "");
     if (const auto resumed = resume(runnable); !resumed.ok()) return resumed.error();
     if (!plan.run.checkpoint.empty() && (group == nullptr || group->rank() == 0)) // who writes them

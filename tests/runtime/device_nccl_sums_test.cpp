@@ -227,7 +227,7 @@ TEST(ReplicasByNccl, GiveWayToCopiesWhereNobodyAsksForThem)
     plan.run.mode = RunMode::Emulated;
     const Outcome emulated = runPlan(plan, options);
     ASSERT_TRUE(emulated.result) << saidBy(emulated);
-    EXPECT_THAT(emulated.trace.notes(), Contains(HasSubstr("run.transport nccl says how tensors go")));
+    EXPECT_THAT(emulated.trace.notes(), Contains(HasSubstr("run.transport nccl has no effect")));
     EXPECT_THAT(gpus.nccl().log(), IsEmpty());
 }
 
