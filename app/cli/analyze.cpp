@@ -74,6 +74,7 @@ int analyze(const Options& options)
                             figuresText(trace, index, figures));
     }
     if (all.empty()) {
+        sayNotes(trace, file); // they may tell why nothing ran
         return failed(Error{
             fmt::format("{}: the trace has no computing slice, so there is nothing to analyse; it has {} in {}",
                         file, counted(trace.sliceCount(), "event"), counted(trace.laneCount(), "lane"))});

@@ -132,14 +132,13 @@ int compare(const Options& options)
     if (!predicted.ok()) return failed(predicted.error());
     const Expected<traces::Trace> actual = traces::loadTrace(options.traces[1]);
     if (!actual.ok()) return failed(actual.error());
-    const Expected<std::vector<traces::StepComparison>> steps = traces::compareTraces(predicted.value(), actual.value());
-    if (!steps.ok()) return failed(steps.error());
-
     Json notes = Json::array();
     for (const auto& [trace, file] : {std::pair{&predicted.value(), &options.traces[0]}, std::pair{&actual.value(), &options.traces[1]}}) {
         sayNotes(*trace, *file);
         for (const std::string& caveat : traces::caveatsOf(*trace)) notes.push_back(fmt::format("{}: {}", *file, caveat));
     }
+    const Expected<std::vector<traces::StepComparison>> steps = traces::compareTraces(predicted.value(), actual.value());
+    if (!steps.ok()) return failed(steps.error());
     Json json = Json::array();
     std::string text = heading("predicted", options.traces[0], predicted.value()) +
                        heading("actual", options.traces[1], actual.value());

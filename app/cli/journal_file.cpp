@@ -33,11 +33,13 @@ Expected<JournalFile> JournalFile::open(const std::filesystem::path& file)
 JournalFile::JournalFile(std::filesystem::path file, int descriptor, bool fresh)
     : file_(std::move(file)), descriptor_(descriptor), fresh_(fresh)
 {
+    struct stat status = {};
+    begun_ = ::fstat(descriptor_, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
 JournalFile::JournalFile(JournalFile&& other) noexcept
     : file_(std::move(other.file_)), descriptor_(std::exchange(other.descriptor_, -1)),
-      fresh_(std::exchange(other.fresh_, false)), errno_(other.errno_), buffer_(std::move(other.buffer_))
+      fresh_(std::exchange(other.fresh_, false)), begun_(other.begun_), errno_(other.errno_), buffer_(std::move(other.buffer_))
 {
 }
 
@@ -49,14 +51,14 @@ JournalFile::~JournalFile()
 
 void JournalFile::begin()
 {
+    if (std::exchange(begun_, true)) return;
     fresh_ = false;
-    struct stat status = {};
-    // pipes and devices have no length to cut
-    if (::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode) && ::ftruncate(descriptor_, 0) != 0) errno_ = errno;
+    if (::ftruncate(descriptor_, 0) != 0) errno_ = errno;
 }
 
 Expected<void> JournalFile::sync()
 {
+    if (!begun_) return {};
     std::string_view rest = buffer_;
     while (!rest.empty() && errno_ == 0) {
         const ssize_t count = ::write(descriptor_, rest.data(), rest.size());

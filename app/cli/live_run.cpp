@@ -80,7 +80,6 @@ public:
         : slices_(options.slices), recent_(options.slices), progress_(options.progress), notes_(options.notes), journal_(std::move(journal))
     {
         if (!journal_) return;
-        journal_->begin();
         writer_.emplace([this](std::string_view bytes) { journal_->write(bytes); });
     }
 
@@ -99,6 +98,10 @@ public:
             peaks_.take(record);
             // what does not fit is named in the trace, so that whoever opens it knows
             if (auto applied = recent_.take(record); !applied.ok()) addNote(applied.error().message);
+            else if (isOfAnAction(record)) {
+                run.ran = true;
+                if (writer_) journal_->begin();
+            }
         }
         sayNewNotes();
         if (journal_) note(journal_->sync());
@@ -116,7 +119,9 @@ public:
         run.droppedSteps = recent_.droppedSteps();
         run.gpuPeaks = peaks_.all();
         run.trace = recent_.release();
-        if (journal_) note(journal_->close());
+        if (!journal_) return;
+        run.journalBegun = journal_->begun();
+        note(journal_->close());
     }
 
     void say(const std::string& text)
@@ -128,6 +133,13 @@ public:
     LiveRun run;
 
 private:
+    // Building the stages leaves nothing of the kind, not even on a GPU, whose kernels have lanes of their own.
+    [[nodiscard]] bool isOfAnAction(const traces::Record& record) const
+    {
+        const auto* slice = std::get_if<traces::SliceRecord>(&record);
+        return slice != nullptr && recent_.trace().lane(slice->lane).info().kind == traces::LaneKind::Compute;
+    }
+
     // At once: a run that may not fit into memory could end without another word.
     void sayNewNotes()
     {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Follows one live run from start to end: builds its trace, shows how far it is and says its notes on standard error as they
-// come, stops it on Ctrl-C, keeps what came.
+// come, stops it on Ctrl-C, keeps what came. A run that ends before its first action leaves no trace: an older file stays.
 //
 //   LiveRun run = follow(*session, plan, {.journal = "out.strace"}).value();
 //   if (run.failure) ...
@@ -21,7 +21,7 @@
 namespace stagecraft::cli {
 
 struct FollowOptions {
-    std::string journal;   // records are written there as they are taken, so that a crash loses none; empty: nowhere
+    std::string journal;   // from the first action on, records are written there as they are taken, so that a crash loses none; empty: nowhere
     bool progress = false; // on standard error, for a terminal
     std::size_t slices = traces::RecentTrace::kEverything; // that stay in memory: the last steps, so that a run may go on for days
     bool notes = true;     // on standard error as they come
@@ -31,6 +31,8 @@ struct FollowOptions {
 
 struct LiveRun {
     traces::Trace trace; // of the steps that stayed in memory
+    bool ran = false;             // an action has; else there is nothing to keep
+    bool journalBegun = false;    // the file is this run's
     std::size_t slices = 0;       // of the whole run
     std::vector<traces::GpuPeak> gpuPeaks; // the same
     std::size_t droppedSteps = 0; // before those of the trace

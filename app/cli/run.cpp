@@ -40,6 +40,7 @@ int report(const LiveRun& run, const RunOptions& options)
         }
     }
     if (run.failure) return failed(failureOf(*run.failure));
+    if (run.state == engine::SessionState::Stopped && !run.ran) return failed(Error{"stopped before its first action"});
     if (run.state == engine::SessionState::Stopped) {
         return failed(Error{fmt::format("stopped; kept {}{}", traces::counted(run.slices, "event"),
                                         options.trace.empty() ? "" : " in " + options.trace)});
@@ -109,6 +110,9 @@ std::string partFile(const std::string& trace, int rank)
     return (file.parent_path() / fmt::format("{}.rank{}.strace", stem, rank)).string();
 }
 
+// An older file of the name is what it was.
+constexpr std::string_view kNothingRan = "nothing ran, and no trace was written";
+
 // What each wrote while the run went on goes away once rank 0 has written it all.
 int keepTeamsTrace(LiveRun& run, const engine::Plan& plan, const RunOptions& options, Team& team)
 {
@@ -116,16 +120,20 @@ int keepTeamsTrace(LiveRun& run, const engine::Plan& plan, const RunOptions& opt
     Expected<void> saved;
     if (team.rank() == 0) {
         if (run.trace.info.ranks > 1 && traces::isRankPart(run.trace)) saved = Error{"not all ranks could give their parts of the trace"};
-        else saved = saveTraceTo(run.trace, plan, options.trace);
+        else if (run.ran) saved = saveTraceTo(run.trace, plan, options.trace);
     }
     const Expected<void> all = team.agree("the trace", saved);
-    const std::string own = partFile(options.trace, team.rank());
     if (all.ok()) {
         std::error_code ignored;
-        std::filesystem::remove(own, ignored);
+        if (run.journalBegun) std::filesystem::remove(partFile(options.trace, team.rank()), ignored);
+        if (!run.ran && team.rank() == 0) warn(kNothingRan);
         return kDone;
     }
     if (!team.speaks()) return kFailed;
+    if (!run.ran) { // of the others it knows nothing any more
+        warn(fmt::format("nothing ran on rank {}, and no trace was written", team.rank()));
+        return kFailed;
+    }
     std::string parts = partFile(options.trace, 0);
     parts.replace(parts.rfind(".rank0."), 7, ".rank*.");
     warn(fmt::format("the run's trace is not in one file; each rank has kept its part. Where they are: stagecraft-cli convert {} {}", parts, options.trace));
@@ -146,13 +154,14 @@ int runAlone(const Asked& asked, const RunOptions& options)
     if (!run.ok()) return notBegun(asked, run.error());
 
     int saved = run.value().journalFault ? kFailed : kDone; // said when it happened
-    if (!options.trace.empty() && !asJournal) {
+    if (!options.trace.empty() && !asJournal && run.value().ran) {
         if (auto written = saveTraceTo(run.value().trace, plan, options.trace); !written.ok()) saved = failed(written.error());
     }
     if (const auto lost = run.value().trace.lostEvents(); lost > 0) // the notes were said as they came
         warn(fmt::format("the run: {} lost while it was recorded", traces::counted(lost, "event")));
     const int reported = report(run.value(), options);
-    if (run.value().failure && saved == kDone && !options.trace.empty()) warn(fmt::format("what ran until then is in {}", options.trace));
+    if (!options.trace.empty() && !run.value().ran) warn(kNothingRan);
+    else if (run.value().failure && saved == kDone && !options.trace.empty()) warn(fmt::format("what ran until then is in {}", options.trace));
     return reported == kDone ? saved : reported;
 }
 

@@ -169,6 +169,7 @@ int whatIf(const Options& options)
     }
     const Expected<traces::Trace> loaded = traces::loadTrace(options.input);
     if (!loaded.ok()) return failed(loaded.error());
+    sayNotes(loaded.value(), options.input);
     Expected<Observed> observed = engine::observe(loaded.value());
     if (!observed.ok()) return failed(observed.error().in(options.input));
     WhatIf told{.file = options.input, .observed = std::move(observed).value()};
@@ -208,7 +209,6 @@ int whatIf(const Options& options)
             code = failed(performed.error().in(one.schedule));
         }
     }
-    sayNotes(loaded.value(), options.input);
     const int printed = print(options.json ? jsonText(whatIfJson(told)) : whatIfText(told));
     return printed == kDone ? code : printed;
 }

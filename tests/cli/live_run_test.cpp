@@ -67,6 +67,14 @@ private:
 };
 
 Record lane(int rank) { return traces::LaneRecord{{.rank = Rank{rank}, .name = "rank"}}; }
+// On the first lane.
+Record action() { return traces::SliceRecord{traces::LaneId{0}, {.begin = 0, .end = 5, .action = traces::makeAction(traces::ActionKind::Forward, traces::Stage{0}, traces::MicroBatch{0})}}; }
+Record failure(const std::string& text)
+{
+    engine::FailureMessage message;
+    message.text = text;
+    return traces::SessionRecord{engine::writeMessage(message)};
+}
 
 TEST(LiveRun, HasEveryRecordInItsFileBeforeItWaitsForTheNext)
 {
@@ -75,7 +83,7 @@ TEST(LiveRun, HasEveryRecordInItsFileBeforeItWaitsForTheNext)
     PlayedSession session;
     std::vector<std::size_t> lanesOnDisk;
     const auto look = [&] { lanesOnDisk.push_back(traces::loadJournal(file).value().laneCount()); };
-    session.batches.push_back({{}, {lane(0)}});
+    session.batches.push_back({{}, {lane(0), action()}});
     session.batches.push_back({look, {lane(1), lane(2)}});
     session.batches.push_back({look, {}});
     const Expected<LiveRun> run = follow(session, {}, {.journal = file});
@@ -169,13 +177,56 @@ TEST(LiveRun, LeavesAnOlderTraceAloneWhereTheRunCannotStart)
     EXPECT_EQ(folder.entries(), 1U) << "no empty file is left behind";
 }
 
+// What it was to hold, and what a GPU did while the stages were built, is no action yet.
+TEST(LiveRun, LeavesAnOlderTraceAloneWhereTheRunEndsBeforeItsFirstAction)
+{
+    const TemporaryFolder folder;
+    const std::string older = folder.file("older.strace");
+    spill(older, "an hour of measuring");
+    for (const std::string& file : {older, std::string(folder.file("new.strace"))}) {
+        PlayedSession session;
+        session.batches.push_back({{}, {lane(0), traces::LaneRecord{{.kind = traces::LaneKind::Stream, .name = "stream 7"}}}});
+        session.batches.push_back({{}, {traces::MemoryRecord{.value = 4096}, traces::SliceRecord{traces::LaneId{1}, {.begin = 0, .end = 5}}}});
+        session.batches.push_back({[&] { EXPECT_EQ(slurp(older), "an hour of measuring"); }, {failure("no memory is left")}});
+        const Expected<LiveRun> run = follow(session, {}, {.journal = file});
+        ASSERT_TRUE(run.ok());
+        EXPECT_FALSE(run.value().ran);
+        EXPECT_FALSE(run.value().journalBegun);
+        EXPECT_FALSE(run.value().journalFault);
+    }
+    EXPECT_EQ(slurp(older), "an hour of measuring");
+    EXPECT_EQ(folder.entries(), 1U) << "no empty file is left behind";
+}
+
+TEST(LiveRun, WritesWhatCameBeforeItsFirstActionWithIt)
+{
+    const TemporaryFolder folder;
+    const std::string file = folder.file("run.strace");
+    PlayedSession session;
+    session.batches.push_back({{}, {lane(0), traces::NoteRecord{"it may not fit"}}});
+    session.batches.push_back({[&] { EXPECT_EQ(slurp(file), ""); }, {traces::MemoryRecord{.value = 4096}, action()}});
+    session.batches.push_back({[&] {
+                                   const traces::Trace soFar = traces::loadJournal(file).value();
+                                   EXPECT_EQ(soFar.sliceCount(), 1U);
+                                   EXPECT_EQ(soFar.memory().size(), 1U);
+                                   EXPECT_THAT(soFar.notes(), testing::ElementsAre("it may not fit"));
+                               },
+                               {}});
+    testing::internal::CaptureStderr();
+    const Expected<LiveRun> run = follow(session, {}, {.journal = file});
+    testing::internal::GetCapturedStderr();
+    ASSERT_TRUE(run.ok());
+    EXPECT_TRUE(run.value().ran);
+    EXPECT_TRUE(run.value().journalBegun);
+}
+
 TEST(LiveRun, PutsItsTraceInThePlaceOfALongerOne)
 {
     const TemporaryFolder folder;
     const std::string file = folder.file("run.strace");
     spill(file, std::string(10'000, 'x'));
     PlayedSession session;
-    session.batches.push_back({{}, {lane(0)}});
+    session.batches.push_back({{}, {lane(0), action()}});
     ASSERT_TRUE(follow(session, {}, {.journal = file}).ok());
     EXPECT_EQ(traces::loadJournal(file).value().laneCount(), 1U);
     EXPECT_TRUE(traces::loadJournal(file).value().notes().empty());
@@ -186,10 +237,8 @@ TEST(LiveRun, KeepsTheReasonOfAFailureInItsTrace)
 {
     const TemporaryFolder folder;
     const std::string file = folder.file("failed.strace");
-    engine::FailureMessage failure;
-    failure.text = "no memory is left";
     PlayedSession session;
-    session.batches.push_back({{}, {lane(0), traces::SessionRecord{engine::writeMessage(failure)}}});
+    session.batches.push_back({{}, {lane(0), action(), failure("no memory is left")}});
     ASSERT_TRUE(follow(session, {}, {.journal = file}).ok());
     EXPECT_THAT(traces::loadJournal(file).value().notes(), testing::Contains("the run failed: no memory is left"));
 }

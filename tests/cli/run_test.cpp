@@ -23,6 +23,8 @@ namespace {
 using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
+using traces::test::slurp;
 using traces::test::spill;
 using traces::test::TemporaryFolder;
 
@@ -307,6 +309,39 @@ TEST(Run, TellsWhatAutogradSavesWhereItIsAskedTo)
     EXPECT_THAT(output.out, HasSubstr("activations of a micro-batch    saved by autograd"));
     EXPECT_THAT(output.out, HasSubstr("  stage 0 "));
     expectRefusal({"run", "hello", "--activations", "guess"}, 2, "there is: allocator, saved-tensors");
+}
+
+TEST(Run, LeavesAnOlderTraceAloneWhereItFailsBeforeItsFirstAction)
+{
+    const TemporaryFolder folder;
+    for (const char* name : {"a.strace", "a.json", "a.json.gz", "a.csv"})
+        for (const char* mode : {"threads", "emulated"})
+            for (const bool older : {true, false}) {
+                const std::string file = folder.file(name);
+                if (older) spill(file, "an hour of measuring");
+                else std::filesystem::remove(file);
+                // the one cannot build its stages, the other cannot prepare its first step
+                const std::vector<std::string> why = older ? std::vector<std::string>{"--memory", "1MiB"} : std::vector<std::string>{"--checkpoint", "/proc/nothing"};
+                std::vector<std::string> line{"run", "hello", "--steps", "1", "--mode", mode, "--trace", file};
+                line.insert(line.end(), why.begin(), why.end());
+                const Output output = stagecraft(line);
+                EXPECT_EQ(output.exitCode, 1) << output.err;
+                EXPECT_THAT(output.err, HasSubstr("stagecraft-cli: nothing ran, and no trace was written\n"));
+                EXPECT_THAT(output.err, Not(HasSubstr(file))) << "there is no trace to be looked at";
+                if (older) EXPECT_EQ(slurp(file), "an hour of measuring");
+                else EXPECT_FALSE(std::filesystem::exists(file));
+            }
+}
+
+TEST(Run, PointsToWhatRanWhereItFailsLater)
+{
+    const TemporaryFolder folder;
+    const std::string file = folder.file("failed.strace");
+    // beside the weights of a stage and what its optimizer keeps, 24 MiB, their gradients do not fit
+    const Output output = stagecraft({"run", "hello", "--steps", "1", "--memory", "26MiB", "--check", "off", "--trace", file});
+    EXPECT_EQ(output.exitCode, 1);
+    EXPECT_THAT(output.err, HasSubstr("what ran until then is in " + file));
+    EXPECT_THAT(stagecraft({"analyze", file}).out, HasSubstr("warning: the run failed: "));
 }
 
 TEST(Run, NeedsAModel) { expectRefusal({"run", "eight-by-seventy"}, 1, "model"); }

@@ -335,6 +335,28 @@ TEST(Analyze, MarksAStepThatBrokeOffAndSaysWhatWasLost)
     EXPECT_THAT(stagecraft({"analyze", file}).out, HasSubstr("step 1 (incomplete"));
 }
 
+// A run that failed while it was built may have left one, as a worker's does.
+TEST(Analyze, TellsWhyATraceHoldsNoAction)
+{
+    const TemporaryFolder folder;
+    const std::string file = folder.file("failed.strace");
+    traces::Trace trace;
+    trace.info.ranks = 1;
+    trace.addLane({.rank = traces::Rank{0}, .name = "rank 0"});
+    trace.addNote("the run failed: no memory is left");
+    ASSERT_TRUE(traces::saveJournal(trace, file).ok());
+    const std::string why = "stagecraft-cli: " + file + ": the run failed: no memory is left\n";
+    const std::string whole = folder.file("whole.strace");
+    ASSERT_EQ(stagecraft({"simulate", "--trace", whole}).exitCode, 0);
+    for (const std::vector<std::string>& line : std::vector<std::vector<std::string>>{{"analyze", file}, {"analyze", file, "--json"}, {"whatif", file}, {"compare", whole, file}}) {
+        const Output output = stagecraft(line);
+        EXPECT_EQ(output.exitCode, 1);
+        EXPECT_THAT(output.err, HasSubstr(why));
+        EXPECT_THAT(output.err, HasSubstr(" computing "));
+        EXPECT_EQ(output.out, "");
+    }
+}
+
 TEST(Analyze, RefusesWhatIsNoTrace)
 {
     const TemporaryFolder folder;

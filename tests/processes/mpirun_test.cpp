@@ -150,6 +150,22 @@ TEST_F(UnderMpirun, StartsNoneWhereOneCannotWriteItsPartOfTheTrace)
     EXPECT_THAT(files(), testing::ElementsAre("run.rank1.strace")); // and leaves nothing behind
 }
 
+// Neither the whole of an older run, nor the parts of one that lost a rank.
+TEST_F(UnderMpirun, LeavesOlderTracesAloneWhereTheRunFailsBeforeItsFirstAction)
+{
+    const std::vector<std::string> older{"run.rank0.strace", "run.rank1.strace", "run.strace"};
+    for (const std::string& name : older) traces::test::spill(file(name), "an hour of " + name);
+    for (const Arguments& why : {Arguments{"--memory", "1MiB"}, Arguments{"--checkpoint", "/proc/nothing"}}) {
+        Arguments line{"run", "hello", "--mode", "processes", "--steps", "1", "--trace", file("run.strace")};
+        line.insert(line.end(), why.begin(), why.end());
+        const Output run = mpirun(2, line);
+        EXPECT_EQ(run.exitCode, 1);
+        EXPECT_EQ(timesIn(run.err, "stagecraft-cli: nothing ran, and no trace was written\n"), 1U) << run.err;
+        EXPECT_THAT(files(), testing::ElementsAreArray(older));
+        for (const std::string& name : older) EXPECT_EQ(traces::test::slurp(file(name)), "an hour of " + name);
+    }
+}
+
 // Each rank starts in a folder of its own, and only rank 0's has the checkpoint.
 TEST_F(UnderMpirun, KeepsACheckpointAndNamesTheRankThatCannotReadIt)
 {
