@@ -51,7 +51,7 @@ Expected<traces::Trace> loadTraces(const std::vector<std::string>& files)
                                      file)};
         parts.push_back(std::move(part).value());
     }
-    return traces::mergeRanks(parts);
+    return traces::mergeRanks(parts, files);
 }
 
 std::string traceTargetHelp()

@@ -3,6 +3,7 @@
 
 #include "engine/runtime/nccl_choice.h"
 #include "engine/runtime/replica_sums.h"
+#include "traces/analysis/merge_ranks.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <random>
 #include <utility>
 
 namespace stagecraft::runtime {
@@ -89,6 +91,13 @@ std::string whyNotNccl(std::span<const RankOffer> ranks)
     return {};
 }
 
+// Of 128 bits, so that no two runs ever have the same.
+std::string newIdentity()
+{
+    std::random_device random;
+    return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
 // Those by which the ranks of each replica meet, then those of the cliques that sum; rank 0 makes them for all.
 Expected<std::string> newIds(const RunnablePlan& plan, const ProcessGroup& group, std::size_t count)
 {
@@ -161,6 +170,10 @@ Expected<void> settleTogether(ProcessGroup& group, Expected<RunnablePlan>& runna
     }
     if (!choice.value().nccl) plan.nccl.reset();
     if (!choice.value().note.empty()) plan.information.push_back(choice.value().note);
+    if (group.size() == 1) return {}; // what it writes is the whole
+    const Expected<std::string> identity = group.fromFirst("the run's identity", group.rank() == 0 ? newIdentity() : std::string());
+    if (!identity.ok()) return identity.error();
+    plan.information.push_back(traces::partOfRun(identity.value()));
     return {};
 }
 

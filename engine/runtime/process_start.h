@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the processes of a run settle together before it starts: that all can, where each computes, and how tensors go from GPU to GPU.
-// What keeps one from it keeps all.
+// What the processes of a run settle together before it starts: that all can, where each computes, how tensors go from GPU to GPU, and by
+// what the parts of its trace will know each other. What keeps one from it keeps all.
 //
 //   Expected<RunnablePlan> runnable = makeRunnable(plan, memory, group, devices);
 //   if (auto settled = settleTogether(*group, runnable, options); !settled.ok()) return settled.error();

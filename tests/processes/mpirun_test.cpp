@@ -232,6 +232,34 @@ TEST_F(UnderMpirun, SaysWhichRankWasKilledAndKeepsWhatAllWroteOfTheTrace)
     EXPECT_EQ(stagecraft({"analyze", file("run.rank0.strace"), file("run.rank2.strace")}).exitCode, 0);
 }
 
+// Two runs of one plan, of which each has lost its rank 0.
+TEST_F(UnderMpirun, LeavesPartsThatJoinThoseOfTheirRunAlone)
+{
+    const auto keepParts = [&](const std::string& name) {
+        const std::string whole = file(name + ".strace");
+        Process run(command(2, {"run", "hello", "--mode", "processes", "--steps", "1000000", "--check", "off", "--trace", whole}));
+        const auto grown = [&](const std::string& part) {
+            std::error_code none;
+            const auto size = std::filesystem::file_size(file(name + part), none);
+            return !none && size > 5'000;
+        };
+        while (!grown(".rank0.strace") || !grown(".rank1.strace")) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        const std::optional<pid_t> victim = processOf(whole, 0);
+        ASSERT_TRUE(victim);
+        ::kill(*victim, SIGKILL);
+        EXPECT_NE(run.finish().exitCode, 0);
+    };
+    keepParts("one");
+    keepParts("two");
+    const Output joined = stagecraft({"analyze", file("two.rank0.strace"), file("one.rank1.strace")});
+    EXPECT_EQ(joined.exitCode, 1);
+    EXPECT_EQ(joined.out, "");
+    EXPECT_THAT(joined.err, HasSubstr(file("two.rank0.strace") + " and " + file("one.rank1.strace") + " are of different runs"));
+    EXPECT_EQ(stagecraft({"convert", file("one.rank1.strace"), file("one.rank1.json")}).exitCode, 0);
+    EXPECT_EQ(stagecraft({"analyze", file("one.rank0.strace"), file("one.rank1.json")}).exitCode, 0) << "in another form too";
+    EXPECT_EQ(stagecraft({"analyze", file("two.rank0.strace"), file("one.rank1.json")}).exitCode, 1);
+}
+
 TEST_F(UnderMpirun, EndsAllReplicasWhereARankOfOneIsKilled)
 {
     const std::string job = file("run.strace");

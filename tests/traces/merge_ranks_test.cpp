@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/traces/staircase.h"
+#include "tests/traces/temporary_folder.h"
 #include "traces/analysis/figures.h"
 #include "traces/analysis/merge_ranks.h"
 #include "traces/analysis/rank_clocks.h"
+#include "traces/format/trace_file.h"
 
 #include <gtest/gtest.h>
 
@@ -262,11 +264,49 @@ TEST(MergeRanks, RefusesWhatIsNotOfOneRun)
     Trace other = partOf(whole, Rank{1}, 0);
     other.info.planJson = "{}";
     EXPECT_NE(mergeRanks({zero, other}).error().message.find("different runs"), std::string::npos);
-    EXPECT_NE(mergeRanks({zero, zero}).error().message.find("two parts are of rank 0"), std::string::npos);
+    EXPECT_NE(mergeRanks({zero, zero}, {"a", "b"}).error().message.find("a and b are both of rank 0"), std::string::npos);
     EXPECT_NE(mergeRanks({zero, whole}).error().message.find("whole"), std::string::npos);
     EXPECT_FALSE(mergeRanks({}).ok());
     EXPECT_TRUE(isRankPart(zero));
     EXPECT_FALSE(isRankPart(whole));
+}
+
+// Two runs of one plan differ in nothing else that is the same for all ranks.
+TEST(MergeRanks, RefusesPartsOfTwoRunsOfOnePlan)
+{
+    const Trace whole = run();
+    const auto part = [&](int rank, std::string_view identity) {
+        Trace trace = partOf(whole, Rank{rank}, 0);
+        trace.addInformation("by NCCL");
+        if (!identity.empty()) trace.addInformation(partOfRun(identity));
+        return trace;
+    };
+    EXPECT_EQ(runOfPart(part(0, "4f1c")), "4f1c");
+    EXPECT_EQ(runOfPart(part(0, "")), "");
+    const std::vector<std::string> files{"k2.rank0.strace", "k1.rank1.strace"};
+    for (const std::string_view other : {"4f1d", ""}) { // the last by an older build
+        const Expected<Trace> joined = mergeRanks({part(0, "4f1c"), part(1, other)}, files);
+        ASSERT_FALSE(joined.ok());
+        EXPECT_NE(joined.error().message.find("k2.rank0.strace and k1.rank1.strace are of different runs"), std::string::npos) << joined.error().message;
+        EXPECT_NE(joined.error().message.find("Give the parts that one run has left"), std::string::npos);
+    }
+    const Expected<Trace> joined = mergeRanks({part(0, "4f1c"), part(1, "4f1c")}, files);
+    ASSERT_TRUE(joined.ok()) << joined.error().message;
+    EXPECT_EQ(joined.value().information(), std::vector<std::string>{"by NCCL"}) << "a whole needs no mark";
+    EXPECT_TRUE(mergeRanks({part(0, ""), part(1, "")}).ok()) << "older parts still join";
+}
+
+TEST(MergeRanks, KnowsTheRunOfAPartInEveryForm)
+{
+    const test::TemporaryFolder folder;
+    Trace part = partOf(run(), Rank{1}, 0);
+    part.addInformation(partOfRun("4f1c"));
+    for (const char* name : {"part.strace", "part.json", "part.json.gz"}) {
+        ASSERT_TRUE(saveTrace(part, folder.file(name)).ok());
+        const Trace again = loadTrace(folder.file(name)).value();
+        EXPECT_TRUE(isRankPart(again));
+        EXPECT_EQ(runOfPart(again), "4f1c") << name;
+    }
 }
 
 TEST(MergeRanks, SaysWhatInAPartNoRankCanHaveWritten)

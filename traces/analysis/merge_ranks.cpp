@@ -20,6 +20,8 @@ namespace stagecraft::traces {
 
 namespace {
 
+constexpr std::string_view kPartOfRun = "a part of run ";
+
 bool receives(ActionKind kind) { return kind == ActionKind::RecvForward || kind == ActionKind::RecvBackward; }
 bool sends(ActionKind kind) { return kind == ActionKind::SendForward || kind == ActionKind::SendBackward; }
 
@@ -363,7 +365,7 @@ private:
             for (const std::string& note : part.trace->notes())
                 if (said.insert(note).second) whole_.addNote(note);
             for (const std::string& text : part.trace->information())
-                if (said.insert(text).second) whole_.addInformation(text);
+                if (!text.starts_with(kPartOfRun) && said.insert(text).second) whole_.addInformation(text);
             whole_.addLostEvents(part.trace->lostEvents());
             for (const ClockReading& reading : part.trace->clockReadings()) whole_.addClockReading(reading);
         }
@@ -387,26 +389,49 @@ private:
 };
 
 // Where a part was measured is its own; all else says of which run it is.
-bool sameRun(TraceInfo a, const TraceInfo& b)
+bool samePlan(TraceInfo a, const TraceInfo& b)
 {
     a.host = b.host;
     return a == b;
+}
+
+// Nothing where the two can be of one run.
+std::string_view whyOfTwoRuns(const Trace& a, const Trace& b)
+{
+    if (!samePlan(a.info, b.info)) return "their plans differ";
+    if (runOfPart(a) != runOfPart(b)) return "each run marks its parts, and these have different marks";
+    return {};
 }
 
 } // namespace
 
 bool isRankPart(const Trace& trace) { return trace.info.ranks > 1 && ranksOf(trace).size() == 1; }
 
-Expected<Trace> mergeRanks(const std::vector<Trace>& parts)
+std::string partOfRun(std::string_view identity) { return fmt::format("{}{}", kPartOfRun, identity); }
+
+std::string_view runOfPart(const Trace& part)
+{
+    for (const std::string_view text : part.information())
+        if (text.starts_with(kPartOfRun)) return text.substr(kPartOfRun.size());
+    return {};
+}
+
+Expected<Trace> mergeRanks(const std::vector<Trace>& parts, const std::vector<std::string>& names)
 {
     if (parts.empty()) return Error{"there is no part to merge"};
-    std::set<Rank> seen;
-    for (const Trace& part : parts) {
-        if (!isRankPart(part))
-            return Error{fmt::format("only the parts of ranks are merged, and a trace of {} is whole", counted(ranksOf(part).size(), "rank"))};
-        if (!sameRun(part.info, parts.front().info)) return Error{"the parts are of different runs: their plans differ"};
-        const Rank rank = *ranksOf(part).begin();
-        if (!seen.insert(rank).second) return Error{fmt::format("two parts are of rank {}", rank.value)};
+    std::map<Rank, std::size_t> seen;
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+        if (!isRankPart(parts[p]))
+            return Error{fmt::format("only the parts of ranks are merged, and a trace of {} is whole", counted(ranksOf(parts[p]).size(), "rank"))};
+        const auto nameOf = [&](std::size_t part) {
+            return part < names.size() ? names[part] : fmt::format("the part of rank {}", ranksOf(parts[part]).begin()->value);
+        };
+        if (const std::string_view why = whyOfTwoRuns(parts.front(), parts[p]); !why.empty())
+            return Error{fmt::format("{} and {} are of different runs: {}. Give the parts that one run has left; those of an older one may lie beside them",
+                                     nameOf(0), nameOf(p), why)};
+        const Rank rank = *ranksOf(parts[p]).begin();
+        if (const auto [other, first] = seen.try_emplace(rank, p); !first)
+            return Error{fmt::format("{} and {} are both of rank {}; give one part of each rank", nameOf(other->second), nameOf(p), rank.value)};
     }
     return Merger(parts).run();
 }

@@ -8,11 +8,13 @@
 //   rank 0   F0 |SEND_F0|                    F0 |--SEND_F0--|
 //   rank 1              |RECV_F0| F0   -->                  F0
 //
-//   Expected<Trace> whole = mergeRanks(parts);
+//   Expected<Trace> whole = mergeRanks(parts, files);
 #pragma once
 
 #include "traces/store/trace.h"
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace stagecraft::traces {
@@ -20,8 +22,13 @@ namespace stagecraft::traces {
 // Whether the trace holds one rank of a run that has more: what mergeRanks() takes.
 [[nodiscard]] bool isRankPart(const Trace& trace);
 
-// An error where the parts are none, not of one run, or not what a rank writes. A rank whose part is missing is told in a note; a step that not all parts have
-// finished is left without its span.
-Expected<Trace> mergeRanks(const std::vector<Trace>& parts);
+// Runs of one plan are alike but for this: each has an identity that its ranks agree upon, and each rank keeps it in its part as a piece of
+// information, which any form of a trace keeps. The whole is without it.
+[[nodiscard]] std::string partOfRun(std::string_view identity);
+[[nodiscard]] std::string_view runOfPart(const Trace& part); // the identity; empty in a part that was written before there was one
+
+// An error where the parts are none, not of one run, or not what a rank writes; it calls them by `names`, the files that they are from, or
+// else by their ranks. A rank whose part is missing is told in a note; a step that not all parts have finished is left without its span.
+Expected<Trace> mergeRanks(const std::vector<Trace>& parts, const std::vector<std::string>& names = {});
 
 } // namespace stagecraft::traces
