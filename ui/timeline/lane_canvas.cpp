@@ -71,16 +71,7 @@ void LaneCanvas::compose(std::vector<QRgb>& row, const LaneSweep& sweep, const L
 {
     const auto columns = sweep.columns();
     for (std::size_t x = 0; x < row.size(); ++x) {
-        const SweepColumn& column = columns[x];
-        if (column.cover <= 0) continue;
-        // Rounding may count a little more than all of a column.
-        const float scale = column.cover > 1 ? 1 / column.cover : 1;
-        const float rest = column.cover < 1 ? 1 - column.cover : 0;
-        const auto channel = [&](float busy, int idle) {
-            return static_cast<int>(busy * scale + rest * static_cast<float>(idle) + 0.5F);
-        };
-        row[x] = qRgb(channel(column.red, qRed(row[x])), channel(column.green, qGreen(row[x])),
-                      channel(column.blue, qBlue(row[x])));
+        if (columns[x].cover > 0) row[x] = mixedOn(row[x], columns[x]);
     }
     const auto width = static_cast<double>(row.size());
     for (const SweepBlock& block : sweep.blocks()) {

@@ -40,12 +40,7 @@ void LaneShapes::fillColumns(const LanePicture& picture, const QRectF& row, cons
 {
     const auto columns = picture.sweep->columns();
     const auto colourAt = [&](std::size_t x) {
-        const SweepColumn& column = columns[x];
-        if (column.cover <= 0) return QColor();
-        const float over = std::max(1.0F, column.cover);
-        const float rest = std::max(0.0F, 1.0F - column.cover);
-        const auto channel = [&](float busy, int idle) { return static_cast<int>(busy / over + rest * static_cast<float>(idle) + 0.5F); };
-        return QColor(channel(column.red, ground.red()), channel(column.green, ground.green()), channel(column.blue, ground.blue()));
+        return columns[x].cover > 0 ? QColor(mixedOn(ground.rgb(), columns[x])) : QColor();
     };
     for (std::size_t x = 0; x < columns.size();) {
         const QColor colour = colourAt(x);

@@ -17,6 +17,9 @@
 
 #include "traces/store/lane.h"
 
+#include <QRgb>
+
+#include <algorithm>
 #include <array>
 #include <span>
 #include <vector>
@@ -29,6 +32,18 @@ struct SweepColumn {
     float blue = 0;
     float cover = 0; // busy share, blocks left out
 };
+
+// What is busy for so short a time that nobody would see it is painted as if it were for this share of the column: a lane with little on it
+// is not an empty one.
+inline constexpr float kLeastSeen = 0.35F;
+// Of one that is busy for any time.
+[[nodiscard]] inline QRgb mixedOn(QRgb ground, const SweepColumn& column)
+{
+    const float seen = std::clamp(column.cover, kLeastSeen, 1.0F); // rounding may count a little more than all of it
+    const float scale = seen / column.cover;
+    const auto channel = [&](float busy, int idle) { return static_cast<int>(busy * scale + (1 - seen) * static_cast<float>(idle) + 0.5F); };
+    return qRgb(channel(column.red, qRed(ground)), channel(column.green, qGreen(ground)), channel(column.blue, qBlue(ground)));
+}
 
 struct SweepBlock {
     std::uint32_t slice = 0;

@@ -226,5 +226,15 @@ TEST(LaneIndex, GivesColumnsUpToTheEndOfAChunk)
     EXPECT_EQ(lane.columnsFrom(5000).size, 0U);
 }
 
+TEST(SweepColumn, IsSeenHoweverShortItIsBusy)
+{
+    const auto busyFor = [](float share) { return SweepColumn{200 * share, 100 * share, 0, share}; };
+    const QRgb ground = qRgb(0, 0, 40);
+    EXPECT_EQ(mixedOn(ground, busyFor(0.5F)), qRgb(100, 50, 20));
+    EXPECT_EQ(mixedOn(ground, busyFor(1)), qRgb(200, 100, 0));
+    EXPECT_EQ(mixedOn(ground, busyFor(1.01F)), qRgb(200, 100, 0)) << "rounding";
+    for (const float little : {1e-6F, 0.1F, kLeastSeen}) EXPECT_EQ(mixedOn(ground, busyFor(little)), qRgb(70, 35, 26)) << little;
+}
+
 } // namespace
 } // namespace stagecraft::ui
