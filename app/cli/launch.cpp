@@ -86,13 +86,14 @@ Expected<Launch> torchLaunch()
     if (!together.ok()) return together.error();
     const Expected<bool> served = servedByTorchrun();
     if (!served.ok()) return served.error();
+    const std::string run = textIn("TORCHELASTIC_RUN_ID");
     return Launch{.size = size.value(),
                   .together = together.value(),
                   .meeting = LaunchMeeting{.rank = rank.value(),
                                            .host = textIn("MASTER_ADDR"),
                                            .port = port.value(),
                                            .served = served.value(),
-                                           .round = textIn("TORCHELASTIC_RESTART_COUNT")}};
+                                           .round = run + "/" + textIn("TORCHELASTIC_RESTART_COUNT")}};
 }
 
 } // namespace

@@ -46,7 +46,7 @@ struct LaunchMeeting {
     std::string host;
     int port = 0;
     bool served = false; // by torchrun itself; else by rank 0
-    std::string round;   // which of torchrun's attempts
+    std::string round;   // which of torchrun's runs and attempts
 };
 struct Launch {
     int size = 1;     // processes

@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::size_t kSlicesInMemory = std::size_t{1} << 14; // a few MB
 constexpr std::string_view kPlan = "the plan";
+constexpr std::string_view kAsked = "what is asked for";
 
 int report(const LiveRun& run, const RunOptions& options)
 {
@@ -84,6 +85,15 @@ Asked askedPlan(const RunOptions& options, const std::optional<Launch>& launch)
                                                launch->launcher(), launch->size, engine::runModeText(plan.value().run.mode), launch->launcher())})};
     if (auto ends = checkOrder(plan.value(), options.plan, options.overrides); !ends.ok()) return {{}, failed(ends.error())};
     return {std::move(plan).value(), kDone, opened.value()};
+}
+
+// One that came to another run's meeting point would carry out that run's plan, end well, and nobody would know.
+void tellOtherWish(const RunOptions& options, const Launch& launch, Team& team)
+{
+    const Expected<std::string> first = team.fromFirst(kAsked, options.asked);
+    if (!first.ok() || first.value() == options.asked) return;
+    warn(fmt::format("rank {} was asked for '{}', and rank 0 for '{}', which all of them carry out{}", team.rank(), options.asked, first.value(),
+                     launch.meeting ? "; two runs need a MASTER_PORT each" : ""));
 }
 
 // The same for all of a team: what rank 0 was asked for. It alone has said what was wrong with it.
@@ -199,6 +209,7 @@ int runPlan(const RunOptions& options)
     }
     const Expected<std::unique_ptr<Team>> team = joinTeam(*launch);
     if (!team.ok()) return failed(team.error());
+    tellOtherWish(options, *launch, *team.value());
     const Asked asked = sharedPlan(options, launch, *team.value());
     const int code = asked.plan ? runInTeam(*asked.plan, options, *team.value()) : asked.code;
     team.value()->leave();
@@ -216,7 +227,10 @@ void addRun(CLI::App& program, Work& work)
                              "  torchrun --no-python --nproc-per-node 2 stagecraft-cli run hello --mode processes");
     const auto options = std::make_shared<RunOptions>();
     addRunOptions(verb, *options);
-    verb.callback([options, &work] { work = [options] { return runPlan(*options); }; });
+    verb.callback([options, &verb, &work] {
+        options->asked = askedText(verb);
+        work = [options] { return runPlan(*options); };
+    });
 }
 
 } // namespace stagecraft::cli

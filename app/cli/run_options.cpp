@@ -98,6 +98,17 @@ void addRunOptions(CLI::App& verb, RunOptions& options)
     addOverrides(verb, options.overrides);
 }
 
+std::string askedText(const CLI::App& verb)
+{
+    std::string text = verb.get_name();
+    for (const CLI::Option* option : verb.get_options()) {
+        if (option->count() == 0 || option->check_name("--trace") || option->check_name("--json")) continue;
+        if (!option->get_positional()) text += " " + option->get_name();
+        if (option->get_items_expected_max() > 0) text += fmt::format(" {}", fmt::join(option->results(), " "));
+    }
+    return text;
+}
+
 Expected<engine::Plan> withRunOptions(engine::Plan plan, const RunOptions& options)
 {
     using engine::CheckMode;

@@ -25,10 +25,13 @@ struct RunOptions {
     Text checkpoint, checkpointEvery, resume, clipNorm, lossScale;
     std::string trace;
     bool json = false;
+    std::string asked; // what is run, as it would be typed: all but where this process writes and how
 };
 
 // `options` outlives the verb.
 void addRunOptions(CLI::App& verb, RunOptions& options);
+// For RunOptions::asked, once the line is parsed.
+std::string askedText(const CLI::App& verb);
 
 // Errors are wrong use.
 Expected<engine::Plan> withRunOptions(engine::Plan plan, const RunOptions& options);

@@ -61,6 +61,9 @@ private:
     int descriptor_ = ::socket(AF_INET, SOCK_STREAM, 0);
 };
 
+// Somebody else may take it before it is used, which the tests would say.
+std::string freePort() { return Port().number; }
+
 class WithTorchrunsVariables : public testing::Test {
 protected:
     using Arguments = std::vector<std::string>;
@@ -76,22 +79,28 @@ protected:
     }
     static Output alone(const Arguments& variables, const Arguments& arguments) { return start(variables, arguments)->finish(); }
 
-    // As torchrun without its agent: the last rank first, so that others wait for the first.
-    std::vector<std::unique_ptr<Process>> startAll(int size, const Arguments& arguments) const
+    static Arguments variablesOf(int rank, int size, const std::string& port)
     {
-        const std::string port = Port().number;
+        return {"RANK=" + std::to_string(rank), "LOCAL_RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(size), "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port};
+    }
+    // As torchrun without its agent: the last rank first, so that others wait for the first.
+    static std::vector<std::unique_ptr<Process>> startAll(int size, const Arguments& arguments, const Arguments& more = {}, const std::string& port = freePort())
+    {
         std::vector<std::unique_ptr<Process>> processes(static_cast<std::size_t>(size));
         for (int r = size - 1; r >= 0; --r) {
-            const std::string rank = std::to_string(r);
-            processes[static_cast<std::size_t>(r)] =
-                start({"RANK=" + rank, "LOCAL_RANK=" + rank, "WORLD_SIZE=" + std::to_string(size), "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}, arguments);
+            Arguments variables = variablesOf(r, size, port);
+            variables.insert(variables.end(), more.begin(), more.end());
+            processes[static_cast<std::size_t>(r)] = start(variables, arguments);
         }
         return processes;
     }
     // By rank.
-    [[nodiscard]] std::vector<Output> run(int size, const Arguments& arguments) const
+    static std::vector<Output> run(int size, const Arguments& arguments, const Arguments& more = {})
     {
-        const auto processes = startAll(size, arguments);
+        return finish(startAll(size, arguments, more));
+    }
+    static std::vector<Output> finish(const std::vector<std::unique_ptr<Process>>& processes)
+    {
         std::vector<Output> outputs;
         for (const auto& process : processes) outputs.push_back(process->finish());
         return outputs;
@@ -221,6 +230,43 @@ TEST_F(WithTorchrunsVariables, SaysWhichRankWasKilledAndKeepsWhatAllWroteOfTheTr
     const Output joined = stagecraft({"convert", file("run.rank0.strace"), file("run.rank1.strace"), file("run.rank2.strace"), file("whole.strace")});
     EXPECT_EQ(joined.exitCode, 0) << joined.err;
     EXPECT_GT(traces::loadTrace(file("whole.strace")).value().steps().size(), 0U);
+}
+
+// BPipe of so few ranks has nothing to send to a partner's memory, which processes do not reach.
+TEST_F(WithTorchrunsVariables, RunsBPipeWhereItMovesNothing)
+{
+    const auto few = run(2, {"run", "mlp", "--mode", "processes", "--schedule", "bpipe", "--ranks", "2", "--steps", "1"});
+    EXPECT_EQ(few[0].exitCode, 0) << few[0].err;
+    const auto four = run(4, {"run", "mlp", "--mode", "processes", "--schedule", "bpipe", "--ranks", "4", "--microbatches", "4", "--steps", "1"});
+    EXPECT_EQ(four[0].exitCode, 1);
+    EXPECT_THAT(four[0].err, HasSubstr("schedule bpipe: it keeps activations in a partner's memory, which mode processes does not reach"));
+}
+
+// Who came to another run's meeting point sees whose plan he carries out.
+TEST_F(WithTorchrunsVariables, SaysThatRankZeroWasAskedForAnotherRun)
+{
+    const std::string port = freePort();
+    std::vector<std::unique_ptr<Process>> processes;
+    processes.push_back(start(variablesOf(0, 2, port), {"run", "--mode", "processes", "hello", "--steps", "1", "--trace", file("run.strace")}));
+    processes.push_back(start(variablesOf(1, 2, port), {"run", "mlp", "--mode", "processes", "--ranks", "2", "--shared-links", "--trace", file("other.strace")}));
+    const std::vector<Output> ranks = finish(processes);
+    EXPECT_EQ(ranks[0].exitCode, 0);
+    EXPECT_THAT(ranks[0].err, IsEmpty());
+    EXPECT_EQ(ranks[1].exitCode, 0);
+    EXPECT_EQ(ranks[1].err, "stagecraft-cli: rank 1 was asked for 'run mlp --mode processes --ranks 2 --shared-links', and rank 0 for 'run hello --mode processes "
+                            "--steps 1', which all of them carry out; two runs need a MASTER_PORT each\n");
+}
+
+// torchrun's runs may have one store, under one name each.
+TEST_F(WithTorchrunsVariables, TellsRunsOfTorchrunApart)
+{
+    const std::string port = freePort();
+    const Arguments hello{"run", "hello", "--mode", "processes", "--steps", "1"};
+    Arguments variables = variablesOf(0, 2, port);
+    variables.emplace_back("TORCHELASTIC_RUN_ID=first");
+    const std::unique_ptr<Process> waiting = start(variables, hello); // its store is what the others meet at
+    for (const Output& rank : finish(startAll(2, hello, {"TORCHELASTIC_RUN_ID=second", "TORCHELASTIC_USE_AGENT_STORE=True"}, port)))
+        EXPECT_EQ(rank.exitCode, 0) << rank.err;
 }
 
 // Whoever is left without rank 0 says so.

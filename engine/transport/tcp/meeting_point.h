@@ -33,7 +33,7 @@ struct MeetingPlace {
     int port = 0;     // MASTER_PORT
     bool serves = false; // the store is this process'
     std::chrono::seconds patience{60};
-    std::string round = {}; // of torchrun's restarts, which have one store: what another left there is not seen
+    std::string round = {}; // of torchrun's runs and restarts, which may have one store: what another left there is not seen
 };
 
 // Errors: the port is in use, or another program's; the host is not known or not reached in time; with the remedy.
