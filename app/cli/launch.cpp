@@ -93,6 +93,7 @@ Expected<Launch> torchLaunch()
                                            .host = textIn("MASTER_ADDR"),
                                            .port = port.value(),
                                            .served = served.value(),
+                                           .byHand = run.empty(),
                                            .round = run + "/" + textIn("TORCHELASTIC_RESTART_COUNT")}};
 }
 

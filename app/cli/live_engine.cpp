@@ -62,7 +62,7 @@ public:
     explicit ProcessTeam(std::unique_ptr<runtime::ProcessGroup> group) : group_(std::move(group)) {}
 
     [[nodiscard]] int rank() const override { return group_->rank(); }
-    [[nodiscard]] bool speaks() const override { return rank() == (group_->lost() == 0 ? 1 : 0); }
+    [[nodiscard]] int speaker() const override { return group_->lost() == 0 ? 1 : 0; }
     Expected<std::string> fromFirst(std::string_view about, const Expected<std::string>& own) override { return group_->fromFirst(about, own); }
     Expected<void> agree(std::string_view about, const Expected<void>& own) override { return group_->agree(about, own); }
     void leave() override { group_->leave(); }

@@ -31,7 +31,8 @@ class Team {
 public:
     virtual ~Team() = default;
     [[nodiscard]] virtual int rank() const = 0;
-    [[nodiscard]] virtual bool speaks() const = 0; // for all: rank 0, or the first that is left of them
+    [[nodiscard]] virtual int speaker() const = 0; // for all: rank 0, or the first that is left of them
+    [[nodiscard]] bool speaks() const { return rank() == speaker(); }
     // All call each of these, in the same order, and about the same.
     virtual Expected<std::string> fromFirst(std::string_view about, const Expected<std::string>& own) = 0; // what rank 0 has, or its error
     virtual Expected<void> agree(std::string_view about, const Expected<void>& own) = 0;                   // the first error of all
@@ -46,6 +47,7 @@ struct LaunchMeeting {
     std::string host;
     int port = 0;
     bool served = false; // by torchrun itself; else by rank 0
+    bool byHand = false; // without torchrun, which shows in one place what all of them say
     std::string round;   // which of torchrun's runs and attempts
 };
 struct Launch {

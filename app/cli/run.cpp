@@ -212,6 +212,8 @@ int runPlan(const RunOptions& options)
     tellOtherWish(options, *launch, *team.value());
     const Asked asked = sharedPlan(options, launch, *team.value());
     const int code = asked.plan ? runInTeam(*asked.plan, options, *team.value()) : asked.code;
+    if (const bool ownTerminal = launch->meeting && launch->meeting->byHand; ownTerminal && code != kDone && !team.value()->speaks())
+        warn(fmt::format("rank {} has ended with the others; rank {} says why", team.value()->rank(), team.value()->speaker()));
     team.value()->leave();
     return code;
 }
