@@ -3,6 +3,7 @@
 
 #include "engine/probe/block_cache.h"
 #include "engine/probe/device_blocks.h"
+#include "engine/probe/last_use.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/util/Exception.h>
@@ -31,6 +32,7 @@ BlockHeader* headerOf(void* data) { return static_cast<BlockHeader*>(data) - 1; 
 void freeBlock(void* data)
 {
     if (data == nullptr) return;
+    freed(data);
     BlockHeader* header = headerOf(data);
     if (header->ledger != nullptr) header->ledger->remove(header->memory, header->bytes);
     BlockCache::give({header, header->sizeClass});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/tensor_mail_torch.h"
 
+#include "engine/probe/last_use.h"
+
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_strided.h>
 
@@ -41,6 +43,18 @@ void addForm(std::string& text, const at::Tensor& tensor, bool leaf)
     append(text, tensor.strides().data(), tensor.strides().size() * sizeof(std::int64_t));
 }
 
+// Until the office has sent them.
+struct Kept {
+    std::vector<at::Tensor> tensors;
+    Kept() = default;
+    ~Kept()
+    {
+        for (const at::Tensor& each : tensors) letGoOf(each.storage().data());
+    }
+    Kept(const Kept&) = delete;
+    Kept& operator=(const Kept&) = delete;
+};
+
 } // namespace
 
 std::string formOf(const std::vector<at::Tensor>& tensors)
@@ -54,7 +68,7 @@ TensorMail packTensors(const std::vector<at::Tensor>& tensors)
 {
     const at::NoGradGuard noGrad;
     TensorMail mail;
-    const auto kept = std::make_shared<std::vector<at::Tensor>>();
+    const auto kept = std::make_shared<Kept>();
     for (const at::Tensor& tensor : tensors) {
         // Gaps or repetitions in memory do not travel.
         const at::Tensor dense = !tensor.defined() || tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous();
@@ -62,7 +76,7 @@ TensorMail packTensors(const std::vector<at::Tensor>& tensors)
         if (!tensor.defined()) continue;
         const at::Tensor sent = dense.detach().cpu(); // the same where it is there
         mail.bodies.emplace_back(static_cast<const std::byte*>(sent.data_ptr()), sent.nbytes());
-        kept->push_back(sent);
+        kept->tensors.push_back(sent);
     }
     mail.keep = kept;
     return mail;
