@@ -55,7 +55,7 @@ StreamMoment::StreamMoment(const c10::Stream& stream, std::shared_ptr<const Base
 TimeNs StreamMoment::time() const { return base_->time + std::llround(base_->event.elapsedTime(event_) * 1e6); }
 
 RankDevice::RankDevice(c10::Device device, const Clock& clock)
-    : clock_(&clock), stream_(newStream(device)), copies_(newStream(device))
+    : device_(device), clock_(&clock), stream_(newStream(device)), copies_(newStream(device))
 {
 }
 
@@ -63,6 +63,7 @@ RankDevice RankDevice::beside() const
 {
     RankDevice other;
     if (isCpu()) return other;
+    other.device_ = device_;
     other.clock_ = clock_;
     other.stream_ = other.copies_ = newStream(device());
     return other;

@@ -83,8 +83,9 @@ public:
     // the other has taken: that gives it away at once. Nothing where there is one.
     void letOtherWait() const;
 
-    [[nodiscard]] bool isCpu() const { return !stream_; }
-    [[nodiscard]] c10::Device device() const { return stream_ ? stream_->device() : c10::Device(c10::DeviceType::CPU); }
+    // Any thread.
+    [[nodiscard]] bool isCpu() const { return device_.is_cpu(); }
+    [[nodiscard]] c10::Device device() const { return device_; }
 
     // The first thing on a thread that works with the GPU: LibTorch goes back to the thread's own one after each event, and CUDA then makes
     // a context there, half a gigabyte, also where nobody computes on it.
@@ -130,6 +131,7 @@ public:
 private:
     [[nodiscard]] c10::Stream streamOn(c10::Device other);
 
+    c10::Device device_{c10::DeviceType::CPU}; // of its own: the streams are turned while other threads ask for it
     const Clock* clock_ = nullptr;
     std::optional<c10::Stream> stream_;
     std::optional<c10::Stream> beside_; // the other one, where there are two
