@@ -81,6 +81,32 @@ std::string stepText(const traces::Trace& actual, const traces::StepComparison& 
     return text;
 }
 
+// "step 3", "steps 0, 3 to 5"
+std::string stepsText(const std::vector<traces::Step>& steps)
+{
+    std::string text = steps.size() == 1 ? "step" : "steps";
+    for (std::size_t first = 0; first < steps.size();) {
+        std::size_t last = first;
+        while (last + 1 < steps.size() && steps[last + 1].value == steps[last].value + 1) ++last;
+        text += fmt::format("{} {}", first == 0 ? "" : ",", steps[first].value);
+        if (last > first) text += fmt::format(" to {}", steps[last].value);
+        first = last + 1;
+    }
+    return text;
+}
+
+std::string leftOutText(const std::vector<traces::Step>& steps, std::string_view role)
+{
+    return steps.empty() ? std::string() : fmt::format("\nleft out: {}, which the {} trace alone has\n", stepsText(steps), role);
+}
+
+Json numbersJson(const std::vector<traces::Step>& steps)
+{
+    Json json = Json::array();
+    for (const traces::Step step : steps) json.push_back(step.value);
+    return json;
+}
+
 // A step of both runs whose losses are known.
 struct TwoLosses {
     int step = 0;
@@ -137,18 +163,24 @@ int compare(const Options& options)
         sayNotes(*trace, *file);
         for (const std::string& caveat : traces::caveatsOf(*trace)) notes.push_back(fmt::format("{}: {}", *file, caveat));
     }
-    const Expected<std::vector<traces::StepComparison>> steps = traces::compareTraces(predicted.value(), actual.value());
-    if (!steps.ok()) return failed(steps.error());
+    const Expected<traces::TraceComparison> compared = traces::compareTraces(predicted.value(), actual.value());
+    if (!compared.ok()) return failed(compared.error());
     Json json = Json::array();
     std::string text = heading("predicted", options.traces[0], predicted.value()) +
                        heading("actual", options.traces[1], actual.value());
-    for (const traces::StepComparison& step : steps.value()) {
+    for (const traces::StepComparison& step : compared.value().steps) {
         json.push_back(stepJson(actual.value(), step));
         text += stepText(actual.value(), step);
     }
+    text += leftOutText(compared.value().onlyPredicted, "predicted") + leftOutText(compared.value().onlyActual, "actual");
     const std::vector<TwoLosses> losses = lossesOf(predicted.value(), actual.value());
     text += lossText(losses, predicted.value(), actual.value());
-    return print(options.json ? jsonText({{"steps", std::move(json)}, {"loss", lossJson(losses)}, {"notes", std::move(notes)}}) : text);
+    if (!options.json) return print(text);
+    return print(jsonText({{"steps", std::move(json)},
+                           {"only_predicted_steps", numbersJson(compared.value().onlyPredicted)},
+                           {"only_actual_steps", numbersJson(compared.value().onlyActual)},
+                           {"loss", lossJson(losses)},
+                           {"notes", std::move(notes)}}));
 }
 
 } // namespace

@@ -3,10 +3,12 @@
 
 #include "engine/plan/plan_json.h"
 #include "traces/analysis/merge_ranks.h"
+#include "traces/format/output_file.h"
 #include "traces/format/trace_file.h"
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <filesystem>
 
 namespace stagecraft::cli {
@@ -21,6 +23,7 @@ Expected<void> checkTraceTarget(const std::string& file)
     std::error_code ignored;
     const std::filesystem::path folder = std::filesystem::path(file).parent_path();
     if (!folder.empty() && !std::filesystem::is_directory(folder, ignored)) {
+        if (std::filesystem::exists(std::filesystem::symlink_status(folder, ignored))) return traces::writeError(file, ENOTDIR);
         return Error{fmt::format("{}: the folder {} does not exist; make it first", file, folder.string())};
     }
     if (std::filesystem::is_directory(file, ignored))

@@ -41,7 +41,10 @@ Expected<CheckpointLock> CheckpointLock::take(const path& folder)
 {
     std::error_code failed;
     std::filesystem::create_directories(folder, failed);
-    if (failed) return traces::writeError(folder, failed.value());
+    if (failed) {
+        const std::vector<path> missing = missingFolders(std::filesystem::absolute(folder).lexically_normal());
+        return traces::writeError(missing.empty() ? folder : missing.back(), failed.value()); // the outermost is what could not be made
+    }
     CheckpointLock lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (lock.descriptor_ < 0) return traces::writeError(folder, errno);
     // some file systems know no locks; there whoever starts two runs has to see to it

@@ -232,6 +232,7 @@ TEST(Run, TellsWrongUseFromWhatFails)
     expectRefusal({"run", "hello", "--mode", "processes"}, 2, "mpirun -np 2 stagecraft-cli run PLAN --mode processes");
 
     expectRefusal({"run", "hello", "--resume", nowhere}, 1, "does not exist");
+    expectRefusal({"run", "hello", "--checkpoint", "/proc/nothing/deeper"}, 1, "cannot write /proc/nothing: the folder /proc is one in which nothing can be made");
     Json large = Json::parse(slurpPlan("hello"));
     large["model"]["microbatch_rows"] = 1 << 20;
     spill(folder.file("large.plan.json"), large.dump());

@@ -166,6 +166,7 @@ TEST(Convert, WritesAFilePerRank)
     expectRefusal({"convert", journal, folder.file("b.json"), "--per-rank", folder.file("ranks")}, 2, "--per-rank");
     expectRefusal({"convert", journal, "--per-rank", journal}, 1, "it is a file, not a folder");
     expectRefusal({"convert", journal, "--per-rank", journal + "/ranks"}, 1, "a.strace is a file, not a folder");
+    expectRefusal({"convert", journal, journal + "/b.json"}, 2, "a.strace is a file, not a folder");
 }
 
 TEST(Compare, TellsHowFarASimulationIsOff)
@@ -221,6 +222,25 @@ TEST(Compare, PutsTheLossesOfTwoRunsBesideEachOther)
     const std::string plain = folder.file("plain.strace");
     ASSERT_EQ(stagecraft({"simulate", "--trace", plain}).exitCode, 0);
     EXPECT_EQ(jsonOf({"compare", plain, plain, "--json"})["loss"], Json::array()) << "a simulation has none";
+}
+
+TEST(Compare, ComparesTheStepsThatBothHave)
+{
+    const TemporaryFolder folder;
+    const auto steps = [&](int count) {
+        traces::Trace trace;
+        const traces::LaneId lane = trace.addLane({.rank = traces::Rank{0}, .name = "rank 0"});
+        for (int i = 0; i < count; ++i) trace.append(lane, {i * 1000, i * 1000 + 500, traces::forward(traces::Stage{0}, traces::MicroBatch{0}), traces::Step{i}, {}});
+        std::string file = folder.file(std::to_string(count) + ".strace");
+        EXPECT_TRUE(traces::saveJournal(trace, file).ok());
+        return file;
+    };
+    const Json json = jsonOf({"compare", steps(3), steps(6), "--json"});
+    EXPECT_EQ(json["steps"].size(), 3U);
+    EXPECT_EQ(json["only_actual_steps"], Json::parse("[3,4,5]"));
+    EXPECT_EQ(json["only_predicted_steps"], Json::array());
+    EXPECT_THAT(stagecraft({"compare", steps(3), steps(6)}).out, HasSubstr("\nleft out: steps 3 to 5, which the actual trace alone has\n"));
+    EXPECT_THAT(stagecraft({"compare", steps(6), steps(5)}).out, HasSubstr("\nleft out: step 5, which the predicted trace alone has\n"));
 }
 
 TEST(Compare, SaysWhatItCannotCompare)

@@ -84,14 +84,42 @@ TEST(CompareTraces, HoldsEveryStepAgainstTheOnlyOneOfASimulation)
 {
     Trace actual = staircase(kActual);
     test::addStaircase(actual, kPredicted, {.origin = 20'000, .step = Step{1}});
-    const std::vector<StepComparison> all = compareTraces(staircase(kPredicted), actual).value();
+    const std::vector<StepComparison> all = compareTraces(staircase(kPredicted), actual).value().steps;
     ASSERT_EQ(all.size(), 2u);
     EXPECT_EQ(all[0].stepTimeError, -0.25);
     EXPECT_EQ(all[1].stepTimeError, 0.0);
     EXPECT_EQ(all[1].predicted, Step{0});
     EXPECT_EQ(all[1].actual, Step{1});
-    EXPECT_EQ(compareTraces(actual, actual).value()[1].predicted, Step{1});
+    EXPECT_EQ(compareTraces(actual, actual).value().steps[1].predicted, Step{1});
+    EXPECT_TRUE(compareTraces(staircase(kPredicted), actual).value().onlyActual.empty());
     EXPECT_FALSE(compareTraces(actual, Trace{}).ok());
+    EXPECT_FALSE(compareTraces(Trace{}, actual).ok());
+}
+
+Trace ofSteps(int first, int last)
+{
+    Trace trace = staircase(kActual, {.step = Step{first}});
+    for (int s = first + 1; s <= last; ++s) test::addStaircase(trace, kActual, {.origin = (s - first) * 20'000, .step = Step{s}});
+    return trace;
+}
+
+TEST(CompareTraces, HoldsAgainstEachOtherWhatBothHaveAndTellsWhatIsLeftOut)
+{
+    const auto numbers = [](const std::vector<Step>& steps) {
+        std::vector<int> all;
+        for (const Step step : steps) all.push_back(step.value);
+        return all;
+    };
+    const TraceComparison longer = compareTraces(ofSteps(0, 2), ofSteps(0, 4)).value();
+    ASSERT_EQ(longer.steps.size(), 3u);
+    EXPECT_EQ(longer.steps[2].actual, Step{2});
+    EXPECT_EQ(numbers(longer.onlyActual), (std::vector<int>{3, 4}));
+    EXPECT_TRUE(longer.onlyPredicted.empty());
+    const TraceComparison shifted = compareTraces(ofSteps(0, 4), ofSteps(2, 5)).value();
+    ASSERT_EQ(shifted.steps.size(), 3u);
+    EXPECT_EQ(numbers(shifted.onlyPredicted), (std::vector<int>{0, 1}));
+    EXPECT_EQ(numbers(shifted.onlyActual), (std::vector<int>{5}));
+    EXPECT_THAT(compareTraces(ofSteps(0, 1), ofSteps(4, 6)).error().message, HasSubstr("no step in common: the predicted one has those from 0 to 1, the actual one from 4 to 6"));
 }
 
 } // namespace

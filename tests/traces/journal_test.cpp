@@ -177,6 +177,18 @@ TEST(Journal, RefusesWhatIsNone)
     EXPECT_THAT(records, testing::IsEmpty());
 }
 
+TEST(Journal, SpeaksOfZerosWhereAllIsZeroAlone)
+{
+    const std::string good = journalOf({NoteRecord{"one"}});
+    const auto errorBehind = [&](const std::string& tail) {
+        JournalReader reader;
+        std::vector<Record> records;
+        return reader.feed(good + tail, records).error().message;
+    };
+    EXPECT_THAT(errorBehind(std::string(5, '\0')), HasSubstr("zeros instead of a record"));
+    EXPECT_THAT(errorBehind(std::string("\x00\x13\x57garbage", 10)), HasSubstr("a record of type 0, which there is none of"));
+}
+
 TEST(Journal, NamesThePlaceOfDamageAndKeepsWhatCameBefore)
 {
     const std::string good = journalOf({NoteRecord{"one"}});

@@ -3,6 +3,7 @@
 #include "tests/traces/temporary_folder.h"
 #include "traces/format/csv.h"
 #include "traces/format/gzip.h"
+#include "traces/format/output_file.h"
 #include "traces/format/trace_file.h"
 #include "traces/format/trace_records.h"
 
@@ -10,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <vector>
 
 namespace stagecraft::traces {
@@ -99,6 +101,47 @@ TEST(TraceFile, ListsTheExtensionsItKnows)
     EXPECT_THAT(saveError("trace.txt"), AllOf(HasSubstr("trace.txt"), HasSubstr(".strace, .json, .json.gz and .csv")));
     EXPECT_THAT(loadError("trace"), HasSubstr(".strace, .json and .json.gz"));
     EXPECT_THAT(loadError("trace.csv"), HasSubstr("written only"));
+}
+
+TEST(TraceFile, IsReadByWhatItHoldsWhateverItIsCalled)
+{
+    const TemporaryFolder folder;
+    for (const char* form : {"a.strace", "a.json", "a.json.gz"}) {
+        ASSERT_EQ(saveError(folder.file(form)), "saved");
+        for (const char* name : {"b.strace", "b.json", "b.json.gz", "b.csv", "b.txt", "b"}) {
+            spill(folder.file(name), slurp(folder.file(form)));
+            const Expected<Trace> loaded = loadTrace(folder.file(name));
+            ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+            EXPECT_EQ(loaded.value().sliceCount(), sample().sliceCount()) << form << " as " << name;
+        }
+    }
+    std::string packed;
+    GzipWriter gzip([&](std::string_view bytes) { packed.append(bytes); });
+    gzip.write(slurp(folder.file("a.strace")));
+    gzip.finish();
+    spill(folder.file("b.strace.gz"), packed);
+    EXPECT_EQ(loadError(folder.file("b.strace.gz")), "loaded");
+
+    ASSERT_EQ(saveError(folder.file("a.csv")), "saved");
+    spill(folder.file("b.json"), slurp(folder.file("a.csv")));
+    EXPECT_THAT(loadError(folder.file("b.json")), AllOf(HasSubstr("b.json"), HasSubstr("CSV is written only")));
+    spill(folder.file("b.txt"), "hello");
+    EXPECT_THAT(loadError(folder.file("b.txt")), HasSubstr("neither the content nor the extension"));
+    spill(folder.file("b.strace"), "hello");
+    EXPECT_THAT(loadError(folder.file("b.strace")), HasSubstr("no Stagecraft trace"));
+}
+
+TEST(TraceFile, TellsWhatTheWayToAPlaceLacks)
+{
+    const TemporaryFolder folder;
+    const auto errorAt = [](const std::filesystem::path& file) { return writeError(file, ENOENT).message; };
+    EXPECT_THAT(errorAt(folder.file("nowhere/a.json")), HasSubstr("nowhere does not exist; create it"));
+    spill(folder.file("plain"), "");
+    EXPECT_THAT(errorAt(folder.file("plain/a.json")), HasSubstr("plain is a file, not a folder"));
+    EXPECT_EQ(errorAt("/proc/nothing"), "cannot write /proc/nothing: the folder /proc is one in which nothing can be made (No such file or directory); choose another");
+    EXPECT_THAT(errorAt("nothing.json"), HasSubstr("the folder . is one in which nothing can be made"));
+    std::filesystem::create_symlink("elsewhere/a.json", folder.file("link.json"));
+    EXPECT_THAT(errorAt(folder.file("link.json")), AllOf(HasSubstr("it is a link to " + folder.file("elsewhere/a.json").string()), HasSubstr("elsewhere does not exist")));
 }
 
 TEST(TraceFile, NamesTheFileAndTheReason)

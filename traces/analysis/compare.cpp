@@ -7,6 +7,7 @@
 #include "traces/analysis/step_view.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <string>
@@ -139,19 +140,30 @@ Expected<StepComparison> compareSteps(const Trace& predicted, Step predictedStep
     return compareIndexed(Indexed(predicted), predictedStep, Indexed(actual), actualStep);
 }
 
-Expected<std::vector<StepComparison>> compareTraces(const Trace& predicted, const Trace& actual)
+Expected<TraceComparison> compareTraces(const Trace& predicted, const Trace& actual)
 {
     const Indexed before(predicted);
     const Indexed after(actual);
     const std::vector<Step>& foretold = before.index.steps();
-    std::vector<StepComparison> all;
-    for (const Step step : after.index.steps()) {
+    const std::vector<Step>& happened = after.index.steps();
+    if (foretold.empty()) return Error{"the predicted trace has no step with a computing action"};
+    if (happened.empty()) return Error{"the actual trace has no step with a computing action"};
+    TraceComparison all;
+    for (const Step step : happened) {
         const Step with = foretold.size() == 1 ? foretold.front() : step;
+        if (!std::ranges::binary_search(foretold, with)) {
+            all.onlyActual.push_back(step);
+            continue;
+        }
         const Expected<StepComparison> compared = compareIndexed(before, with, after, step);
         if (!compared.ok()) return compared.error();
-        all.push_back(compared.value());
+        all.steps.push_back(compared.value());
     }
-    if (all.empty()) return Error{"the actual trace has no step with a computing action"};
+    if (all.steps.empty())
+        return Error{"the traces have no step in common: the predicted one has those from " + std::to_string(foretold.front().value) + " to " +
+                     std::to_string(foretold.back().value) + ", the actual one from " + std::to_string(happened.front().value) + " to " +
+                     std::to_string(happened.back().value)};
+    if (foretold.size() > 1) std::ranges::set_difference(foretold, happened, std::back_inserter(all.onlyPredicted));
     return all;
 }
 

@@ -4,7 +4,7 @@
 // places in the step are compared. Errors are relative to the actual trace: (predicted - actual) / actual, so -0.1 says
 // that the prediction was 10 % too short. Paused time is left out of both.
 //
-//   for (const StepComparison& step : compareTraces(simulated, measured).value()) use(step.stepTimeError);
+//   for (const StepComparison& step : compareTraces(simulated, measured).value().steps) use(step.stepTimeError);
 #pragma once
 
 #include "traces/store/trace.h"
@@ -48,7 +48,15 @@ struct StepComparison {
 // error says which trace does not have the step, or that they have no action in common.
 Expected<StepComparison> compareSteps(const Trace& predicted, Step predictedStep, const Trace& actual, Step actualStep);
 
-// Every step of the actual trace with the step of that number, or with the only one of a prediction that has one.
-Expected<std::vector<StepComparison>> compareTraces(const Trace& predicted, const Trace& actual);
+struct TraceComparison {
+    std::vector<StepComparison> steps;
+    // Steps that are left out, as the other trace does not have them.
+    std::vector<Step> onlyPredicted;
+    std::vector<Step> onlyActual;
+};
+
+// Every step of the actual trace with the step of that number, or with the only one of a prediction that has one. An error where no step
+// has one to be held against.
+Expected<TraceComparison> compareTraces(const Trace& predicted, const Trace& actual);
 
 } // namespace stagecraft::traces

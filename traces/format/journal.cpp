@@ -90,7 +90,7 @@ Expected<void> JournalReader::parse(std::vector<Record>& out)
         ByteReader head(rest.substr(0, kHeadBytes));
         const unsigned type = head.byte();
         // a file system that lost the end of a file may fill it with zeros
-        if (type == 0) return damaged("zeros instead of a record");
+        if (type == 0) return damaged(rest.find_first_not_of('\0') == rest.npos ? "zeros instead of a record" : "a record of type 0, which there is none of");
         const std::uint64_t length = head.varint();
         if (head.failed()) {
             if (rest.size() < kHeadBytes) return {};

@@ -30,6 +30,20 @@ std::filesystem::path inTheWay(const std::filesystem::path& file)
     return {};
 }
 
+// Why the system knows no such place: ENOENT and ENOTDIR do not tell which part of the way it is about.
+std::string whyNoPlace(const std::filesystem::path& file, int error)
+{
+    std::error_code ignored;
+    if (std::filesystem::is_symlink(file, ignored)) {
+        const std::filesystem::path target = file.parent_path() / std::filesystem::read_symlink(file, ignored);
+        return "it is a link to " + target.string() + ", and " + whyNoPlace(target, error);
+    }
+    if (const std::filesystem::path blocking = inTheWay(file); !blocking.empty()) return blocking.string() + " is a file, not a folder; choose another place";
+    const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+    if (!std::filesystem::exists(folder, ignored)) return "the folder " + folder.string() + " does not exist; create it or choose another";
+    return "the folder " + folder.string() + " is one in which nothing can be made (" + reason(error) + "); choose another"; // as /proc
+}
+
 // mkstemp alone would keep everybody else out. A file that is replaced hands its permissions on; a new one gets the usual
 // ones, read where that touches nothing that other threads use.
 void givePermissions(int descriptor, const std::filesystem::path& replaced)
@@ -55,13 +69,7 @@ Error writeError(const std::filesystem::path& file, int error)
     std::string message = "cannot write " + file.string() + ": ";
     switch (error) {
     case ENOENT:
-    case ENOTDIR:
-        if (const std::filesystem::path blocking = inTheWay(file); !blocking.empty()) {
-            message += blocking.string() + " is a file, not a folder; choose another place";
-            break;
-        }
-        message += "the folder " + file.parent_path().string() + " does not exist; create it or choose another";
-        break;
+    case ENOTDIR: message += whyNoPlace(file, error); break;
     case EACCES:
     case EPERM:
     case EROFS: message += "no permission (" + reason(error) + "); choose another folder"; break;

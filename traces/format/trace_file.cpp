@@ -9,6 +9,8 @@
 #include "traces/format/output_file.h"
 
 #include <algorithm>
+#include <array>
+#include <fstream>
 #include <set>
 #include <string>
 
@@ -56,10 +58,34 @@ Expected<void> saveCsv(const Trace& trace, const std::filesystem::path& file, co
     return created.value().commit();
 }
 
+// By how the bytes of a file begin; nothing where no form of ours does so.
+std::optional<TraceForm> formOf(std::string_view bytes)
+{
+    if (bytes.starts_with("STRACE1")) return TraceForm::Journal;
+    if (bytes.starts_with("\x1f\x8b")) return TraceForm::JsonGzip;
+    if (bytes.starts_with("step,rank,lane,")) return TraceForm::Csv;
+    if (bytes.starts_with("\xef\xbb\xbf")) bytes.remove_prefix(3); // a byte order mark
+    const std::size_t first = bytes.find_first_not_of(" \t\r\n");
+    if (first != bytes.npos && (bytes[first] == '{' || bytes[first] == '[')) return TraceForm::Json;
+    return std::nullopt;
+}
+
+// Of a pipe nothing is known before it is read, and then nobody can read it again.
+std::optional<TraceForm> formByContent(const std::filesystem::path& file)
+{
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(file, ignored)) return std::nullopt;
+    std::array<char, 64> begin{};
+    std::ifstream input(file, std::ios::binary);
+    input.read(begin.data(), begin.size());
+    return formOf(std::string_view(begin.data(), static_cast<std::size_t>(input.gcount())));
+}
+
 Expected<Trace> loadJson(const std::filesystem::path& file, const FileWatch& watch)
 {
     Expected<std::string> bytes = readMaybeGzip(file);
     if (!bytes.ok()) return bytes.error();
+    if (formOf(bytes.value()) == TraceForm::Journal) return readJournal(bytes.value(), file.string()); // that somebody has packed
     Expected<Trace> trace = readChromeJson(bytes.value(), watch);
     if (!trace.ok()) return trace.error().in(file.string());
     return trace;
@@ -79,10 +105,11 @@ namespace {
 
 Expected<Trace> load(const std::filesystem::path& file, const FileWatch& watch)
 {
-    const std::optional<TraceForm> form = traceFormOf(file);
+    const std::optional<TraceForm> content = formByContent(file);
+    const std::optional<TraceForm> form = content ? content : traceFormOf(file);
     if (!form)
         return Error{"\"" + file.string() +
-                     "\": the extension does not tell what kind of trace this is; known are .strace, .json and .json.gz"};
+                     "\": neither the content nor the extension tells what kind of trace this is; known are .strace, .json and .json.gz"};
     switch (*form) {
     case TraceForm::Journal: return loadJournal(file, watch);
     case TraceForm::Json:

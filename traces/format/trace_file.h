@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Traces as files, by extension:
+// Traces as files, written by extension. One is read by what it holds, whatever its name is; by its extension where that does not tell, and
+// from a pipe.
 //
 //   .strace            the journal: everything a trace holds
 //   .json  .json.gz    Chrome trace JSON, for Perfetto and the like
