@@ -41,15 +41,21 @@ Expected<std::unique_ptr<engine::Session>> makeSession()
                                                                                .kinetoDaemon = environment("KINETO_USE_DAEMON")})});
 }
 
-bool couldBegin(const engine::Plan& plan)
+namespace {
+
+bool couldBeginWith(const engine::Plan& plan, const runtime::ProcessGroup* group)
 {
     engine::Plan bare = plan;
     bare.data = {};
     bare.run.resume.clear();
     std::error_code ignored;
     if (!bare.run.checkpoint.empty()) bare.run.checkpoint = (std::filesystem::temp_directory_path(ignored) / "stagecraft-no-such-run").string();
-    return runtime::makeRunnable(bare, {}).ok();
+    return runtime::makeRunnable(bare, {}, group).ok();
 }
+
+} // namespace
+
+bool couldBegin(const engine::Plan& plan) { return couldBeginWith(plan, nullptr); }
 
 Expected<void> enterLiveEngine() { return {}; }
 
@@ -67,6 +73,7 @@ public:
     Expected<void> agree(std::string_view about, const Expected<void>& own) override { return group_->agree(about, own); }
     void leave() override { group_->leave(); }
     std::unique_ptr<engine::Session> makeSession() override { return runtime::makeLocalSession({.group = group_.get()}); }
+    [[nodiscard]] bool couldBegin(const engine::Plan& plan) const override { return couldBeginWith(plan, group_.get()); }
 
 private:
     std::unique_ptr<runtime::ProcessGroup> group_;

@@ -39,6 +39,7 @@ public:
     virtual void leave() = 0; // at the end; nothing where one is lost
 
     virtual std::unique_ptr<engine::Session> makeSession() = 0;
+    [[nodiscard]] virtual bool couldBegin(const engine::Plan& plan) const = 0; // as the function above, with these processes
 };
 
 // Where processes meet that torchrun has started, or whatever sets its variables.

@@ -59,9 +59,11 @@ struct Asked {
 
 // Ends a run that does not begin: wrong use where the plan that was opened could be run and the options alone keep it from that; a
 // failure where a file or this machine has a part in it.
-int notBegun(const Asked& asked, const Error& reason)
+// `team`: of which this is rank 0; null where the process is alone.
+int notBegun(const Asked& asked, const Error& reason, const Team* team = nullptr)
 {
-    const bool byOptions = !(*asked.plan == asked.opened) && couldBegin(asked.opened) && !couldBegin(*asked.plan);
+    const auto could = [team](const engine::Plan& plan) { return team != nullptr ? team->couldBegin(plan) : couldBegin(plan); };
+    const bool byOptions = !(*asked.plan == asked.opened) && could(asked.opened) && !could(*asked.plan);
     return byOptions ? wrongUse(reason) : failed(reason);
 }
 
@@ -175,8 +177,19 @@ int runAlone(const Asked& asked, const RunOptions& options)
     return reported == kDone ? saved : reported;
 }
 
-int runInTeam(const engine::Plan& plan, const RunOptions& options, Team& team)
+// The same in all processes of a run: what started them passes on the code of one, and not always that of rank 0, which alone knows.
+int notBegunTogether(const Asked& asked, const Error& reason, Team& team)
 {
+    int own = kFailed;
+    if (team.rank() == 0) own = notBegun(asked, reason, &team);
+    else if (team.speaks()) failed(reason);
+    const Expected<std::string> code = team.fromFirst("the exit code", fmt::format("{}", own));
+    return code.ok() && code.value() == fmt::format("{}", kWrongUse) ? kWrongUse : kFailed;
+}
+
+int runInTeam(const Asked& asked, const RunOptions& options, Team& team)
+{
+    const engine::Plan& plan = *asked.plan;
     const bool first = team.rank() == 0;
     const std::unique_ptr<engine::Session> session = team.makeSession();
     Expected<LiveRun> run = follow(*session, plan,
@@ -186,7 +199,7 @@ int runInTeam(const engine::Plan& plan, const RunOptions& options, Team& team)
                                     .slices = first && !options.trace.empty() ? traces::RecentTrace::kEverything : kSlicesInMemory,
                                     .notes = first,
                                     .agree = [&](const Expected<void>& opened) { return team.agree("the files of the trace", opened); }});
-    if (!run.ok()) return team.speaks() ? failed(run.error()) : kFailed;
+    if (!run.ok()) return notBegunTogether(asked, run.error(), team);
     int code = run.value().state == engine::SessionState::Finished ? kDone : kFailed;
     if (team.speaks()) code = report(run.value(), options);
     const int kept = keepTeamsTrace(run.value(), plan, options, team);
@@ -211,7 +224,7 @@ int runPlan(const RunOptions& options)
     if (!team.ok()) return failed(team.error());
     tellOtherWish(options, *launch, *team.value());
     const Asked asked = sharedPlan(options, launch, *team.value());
-    const int code = asked.plan ? runInTeam(*asked.plan, options, *team.value()) : asked.code;
+    const int code = asked.plan ? runInTeam(asked, options, *team.value()) : asked.code;
     if (const bool ownTerminal = launch->meeting && launch->meeting->byHand; ownTerminal && code != kDone && !team.value()->speaks())
         warn(fmt::format("rank {} has ended with the others; rank {} says why", team.value()->rank(), team.value()->speaker()));
     team.value()->leave();

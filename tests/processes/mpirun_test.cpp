@@ -123,12 +123,29 @@ TEST_F(UnderMpirun, FindsTheGradientsRightOverTcp)
 TEST_F(UnderMpirun, SaysWhatToDoWhereTheNumbersDiffer)
 {
     const Output run = mpirun(3, {"run", "hello", "--mode", "processes"});
-    EXPECT_EQ(run.exitCode, 1);
+    EXPECT_EQ(run.exitCode, 2);
     EXPECT_EQ(timesIn(run.err, "the plan has 2 ranks, and mpirun has started 3 processes: mpirun -np 2 stagecraft-cli run PLAN --mode processes"), 1U)
         << run.err;
     const Output alone = stagecraft({"run", "hello", "--mode", "processes"});
     EXPECT_EQ(alone.exitCode, 2); // an option asks for what it takes mpirun for
     EXPECT_THAT(alone.err, HasSubstr("mpirun -np 2 stagecraft-cli run PLAN --mode processes"));
+}
+
+// Options that ask for what cannot be are wrong use here as anywhere; a file that cannot be had is none.
+TEST_F(UnderMpirun, EndsWithTheCodesOfARunInOneProcess)
+{
+    const auto codes = [&](const Arguments& options) {
+        Arguments line{"run", "hello", "--steps", "1", "--mode", "threads"};
+        line.insert(line.end(), options.begin(), options.end());
+        const int alone = stagecraft(line).exitCode;
+        line[5] = "processes";
+        return std::pair(alone, mpirun(2, line).exitCode);
+    };
+    ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    EXPECT_EQ(codes({"--device", "cuda"}), std::pair(2, 2));
+    ::unsetenv("CUDA_VISIBLE_DEVICES");
+    EXPECT_EQ(codes({"--clip-norm", "0.1", "--schedule", "pipedream"}), std::pair(2, 2));
+    EXPECT_EQ(codes({"--resume", file("nowhere")}), std::pair(1, 1));
 }
 
 TEST_F(UnderMpirun, DoesNotRunAPlanOnceForEachProcess)

@@ -148,7 +148,7 @@ TEST_F(WithTorchrunsVariables, RunsTwoDirectionsInFourProcesses)
 TEST_F(WithTorchrunsVariables, SaysWhatToDoWhereTheNumbersDiffer)
 {
     const auto ranks = run(3, {"run", "hello", "--mode", "processes"});
-    for (const Output& rank : ranks) EXPECT_EQ(rank.exitCode, 1);
+    for (const Output& rank : ranks) EXPECT_EQ(rank.exitCode, 2);
     EXPECT_THAT(ranks[0].err, HasSubstr("the plan has 2 ranks, and WORLD_SIZE is 3: torchrun --no-python --nproc-per-node 2 stagecraft-cli run PLAN --mode processes"));
     EXPECT_EQ(ranks[1].err, endsWithOthers(1));
     EXPECT_EQ(ranks[2].err, endsWithOthers(2));
