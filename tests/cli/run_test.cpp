@@ -213,7 +213,7 @@ TEST(Run, WritesItsTraceInEveryFormat)
         EXPECT_EQ(output.exitCode, 0) << output.err;
         EXPECT_GT(std::filesystem::file_size(folder.file(name)), 100U);
     }
-    EXPECT_EQ(jsonOf({"analyze", folder.file("a.json"), "--json"})["ranks"], 2);
+    EXPECT_EQ(runJsonOf({"analyze", folder.file("a.json"), "--json"})["ranks"], 2);
 }
 
 TEST(Run, CutsSequencesOnly)
@@ -385,7 +385,7 @@ TEST(Run, LeavesATraceThatOpensWhereItIsKilled)
     while (std::filesystem::file_size(trace, ignored) + 1 < 20'001 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
     run.signal(SIGKILL);
     EXPECT_EQ(run.finish().exitCode, 128 + SIGKILL);
-    const Json figures = jsonOf({"analyze", trace, "--json"});
+    const Json figures = runJsonOf({"analyze", trace, "--json"});
     EXPECT_EQ(figures["ranks"], 2);
     EXPECT_GE(figures["events"], 16);
     EXPECT_GE(figures["steps"].size(), 1U);
@@ -410,7 +410,7 @@ TEST(Run, LeavesMemoryFlatOverTenThousandSteps)
     const long many = mostKiB("10000", "many.strace");
     // 2.5 MiB on a quiet machine; a busy one lets some more records wait for their reader
     EXPECT_LT(many - few, 7 * 1024) << "with the trace of 7000 steps in memory it is 10 MiB and more";
-    EXPECT_EQ(jsonOf({"analyze", folder.file("many.strace"), "--json"})["steps"].size(), 10'000U);
+    EXPECT_EQ(runJsonOf({"analyze", folder.file("many.strace"), "--json"})["steps"].size(), 10'000U);
 }
 
 TEST(Worker, RunsPlansOnRequestAndAnswersWithAJournal)
@@ -424,7 +424,7 @@ TEST(Worker, RunsPlansOnRequestAndAnswersWithAJournal)
     const Output output = worker.finish();
     EXPECT_EQ(output.exitCode, 0) << output.err;
     spill(folder.file("answer.strace"), output.out);
-    EXPECT_EQ(jsonOf({"analyze", folder.file("answer.strace"), "--json"})["steps"].size(), hello["run"].value("steps", 5U));
+    EXPECT_EQ(runJsonOf({"analyze", folder.file("answer.strace"), "--json"})["steps"].size(), hello["run"].value("steps", 5U));
 }
 
 TEST(Worker, RunsTheCommandsOfAFileToTheirEnd)
@@ -435,7 +435,7 @@ TEST(Worker, RunsTheCommandsOfAFileToTheirEnd)
     spill(folder.file("commands.jsonl"), Json{{"command", "start"}, {"plan", hello}}.dump() + "\n");
     const Output output = shell("cd '" + folder.file("").string() + "' && $CLI worker < commands.jsonl > run.strace");
     EXPECT_EQ(output.exitCode, 0) << output.err;
-    EXPECT_EQ(jsonOf({"analyze", folder.file("run.strace"), "--json"})["steps"].size(), 2U);
+    EXPECT_EQ(runJsonOf({"analyze", folder.file("run.strace"), "--json"})["steps"].size(), 2U);
 }
 
 TEST(Worker, SaysThatAStageInTroubleIsNotThere)
