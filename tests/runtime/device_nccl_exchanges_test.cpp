@@ -2,7 +2,7 @@
 //
 // What a trace tells of the kernels of NCCL (nccl_on_gpus.h), of runs in several processes and of replicas in one: which hand-off or sum each
 // is, and how long it waited.
-#include "tests/runtime/cupti/fake_session.h"
+#include "tests/runtime/cupti_on_gpus.h"
 #include "tests/runtime/little_plan.h"
 #include "tests/runtime/nccl_processes.h"
 #include "tests/runtime/replica_plans.h"
@@ -41,9 +41,7 @@ struct TracedExchanges {
     // `drops`: whether the record of the n-th exchange of a rank is lost.
     explicit TracedExchanges(const std::string& schedule, const std::function<bool(int rank, int number)>& drops = {})
     {
-        FakeCupti& cupti = theFake();
-        cupti.reset();
-        const auto session = CuptiSession::create(fakeLibrary(), FakeGpus::get().clock(), {.flushEvery = 0, .lateBuffers = 0}).value();
+        CuptiOnGpus cupti;
         Plan plan = littleTransformer(schedule, 2, 1, RunMode::Processes);
         plan.run.check = CheckMode::Off;
         plan.run.tracing = traces::TraceLevel::Kernels;
@@ -53,13 +51,11 @@ struct TracedExchanges {
             const std::lock_guard lock(mutex);
             const bool dropped = drops && drops(rank, numbers[static_cast<std::size_t>(rank)]++);
             kernels.push_back({rank, when, dropped});
-            if (dropped) cupti.drop(1);
-            else if (rank == 0)
-                cupti.launch({.name = kName, .start = static_cast<std::uint64_t>(when.begin), .end = static_cast<std::uint64_t>(when.end),
-                              .stream = static_cast<std::uint32_t>(stream), .calledAt = static_cast<std::uint64_t>(when.begin)});
+            if (dropped) cupti.fake.drop(1);
+            else if (rank == 0) cupti.launch(kName, 0, stream, when);
         };
         NcclProcesses processes({.count = 2, .ofOperation = 100'000, .ofExchange = kOfExchange, .onExchange = exchanged});
-        const TeamOutcome team = processes.run(plan, {.cupti = {{0, session.get()}}, .clock = &FakeGpus::get().clock()});
+        const TeamOutcome team = processes.run(plan, {.cupti = {{0, cupti.session.get()}}, .clock = &FakeGpus::get().clock()});
         EXPECT_TRUE(team.ranks[0].result) << whyNot(team);
         processes.expectNothingLeft();
         trace = team.ranks[0].trace;
@@ -136,9 +132,7 @@ TEST(NcclRun, DoesNotGuessWhereTheRecordOfAKernelWasDropped)
 // Each begins once all have made their part, so none waits.
 TEST(NcclSums, TellOfEachKernelWhichSumItIs)
 {
-    FakeCupti& cupti = theFake();
-    cupti.reset();
-    const auto session = CuptiSession::create(fakeLibrary(), FakeGpus::get().clock(), {.flushEvery = 0, .lateBuffers = 0}).value();
+    CuptiOnGpus cupti;
     Plan plan = linear("1f1b", 2, 2);
     plan.run.check = CheckMode::Off;
     plan.run.tracing = traces::TraceLevel::Kernels;
@@ -150,13 +144,11 @@ TEST(NcclSums, TellOfEachKernelWhichSumItIs)
         const std::lock_guard lock(mutex);
         asTheyWere[static_cast<std::size_t>(gpu)].push_back(when);
         std::jthread([&] { // of NCCL's own, and so without a mark
-            cupti.launch({.name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", .start = static_cast<std::uint64_t>(when.begin),
-                          .end = static_cast<std::uint64_t>(when.end), .device = static_cast<std::uint32_t>(gpu), .stream = static_cast<std::uint32_t>(stream),
-                          .calledAt = static_cast<std::uint64_t>(when.begin)});
+            cupti.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", gpu, stream, when);
         });
     };
     NcclOnGpus gpus({.count = 4, .ofOperation = 100'000, .ofExchange = kOfExchange, .onExchange = summed});
-    const Outcome outcome = runPlan(plan, {.clock = &FakeGpus::get().clock(), .cupti = session.get(), .devices = &FakeGpus::get().source(), .nccl = &gpus.source});
+    const Outcome outcome = runPlan(plan, {.clock = &FakeGpus::get().clock(), .cupti = cupti.session.get(), .devices = &FakeGpus::get().source(), .nccl = &gpus.source});
     ASSERT_TRUE(outcome.result) << saidBy(outcome);
     gpus.expectNothingLeft();
     std::array<std::size_t, 4> known{};

@@ -157,12 +157,7 @@ TEST(ReplicasInProcessesByNccl, GiveUpAGpuThatHangsInASum)
         NcclProcesses processes({.count = 4, .hangsFromExchange = from, .hangingGpu = 2});
         ManualClock clock;
         processes.source.clock = &clock;
-        TeamOutcome team = processes.run(plan, {.clock = &monotonicClock(), .devicePatience = {{2, std::chrono::seconds(1)}}, .givenUp = true, .lead = [&](Session& session, Outcome& outcome) {
-                                                    follow(session, outcome, [&] {
-                                                        if (FakeGpus::get().hangs()) clock.advance(30'000'000'000);
-                                                        return false;
-                                                    });
-                                                }});
+        TeamOutcome team = processes.run(plan, {.clock = &monotonicClock(), .devicePatience = {{2, std::chrono::seconds(1)}}, .givenUp = true, .lead = passesTimeOnceAGpuHangs(clock)});
         processes.release();
         return team;
     };

@@ -206,16 +206,10 @@ TEST_F(HangingGpu, IsGivenUpAndNoOther)
 // NCCL's watchdog ends the exchange for all, but not the kernel.
 TEST_F(HangingGpu, IsGivenUpWhereAKernelOfNcclDoesNotEnd)
 {
-    const auto passTime = [this](Session& session, Outcome& outcome) {
-        follow(session, outcome, [&] {
-            if (FakeGpus::get().hangs()) clock.advance(30'000'000'000);
-            return false;
-        });
-    };
     ASSERT_TRUE(run({}, little()).ranks[0].result);
     const int exchanges = FakeGpus::get().exchanges(kGpu);
     for (const int from : {0, exchanges / 2, exchanges - 1})
-        expectThatOneIsGivenUp(run({.hangsFromExchange = from}, little(), passTime), HasSubstr("the hand-over from GPU to GPU failed: rank "));
+        expectThatOneIsGivenUp(run({.hangsFromExchange = from}, little(), passesTimeOnceAGpuHangs(clock)), HasSubstr("the hand-over from GPU to GPU failed: rank "));
 }
 
 // A stop is agreed on at once, and then the others do not come any more.

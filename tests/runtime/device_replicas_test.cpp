@@ -2,7 +2,7 @@
 //
 // Data-parallel replicas on GPUs that are not there: the sums that the CPU makes, on streams beside the computing.
 #include "tests/runtime/fake_gpu/run_on_gpus.h"
-#include "tests/runtime/cupti/fake_session.h"
+#include "tests/runtime/cupti_on_gpus.h"
 #include "tests/runtime/little_plan.h"
 #include "tests/runtime/replica_plans.h"
 
@@ -200,17 +200,14 @@ TEST(DeviceReplicas, TieEmbeddingsAndClip)
 // Of the second threads too, which launch the sums.
 TEST(DeviceReplicas, MarkTheKernelsOfTheirSums)
 {
-    FakeCupti& cupti = theFake();
-    cupti.reset();
-    const auto session = CuptiSession::create(fakeLibrary(), FakeGpus::get().clock(), {.flushEvery = 0, .lateBuffers = 0}).value();
+    CuptiOnGpus cupti;
     Plan plan = linear("1f1b", 2, 2);
     plan.run.check = CheckMode::Off;
     plan.run.tracing = traces::TraceLevel::Kernels;
     const auto launch = [&](const char* name, int stream, traces::Interval when) {
-        cupti.launch({.name = name, .start = static_cast<std::uint64_t>(when.begin), .end = static_cast<std::uint64_t>(when.end),
-                      .stream = static_cast<std::uint32_t>(stream), .calledAt = static_cast<std::uint64_t>(when.begin)});
+        cupti.launch(name, 0, stream, when);
     };
-    const Outcome outcome = runOn({.count = 4, .ofOperation = 1000, .onOperation = launch}, plan, {.clock = &FakeGpus::get().clock(), .cupti = session.get()});
+    const Outcome outcome = runOn({.count = 4, .ofOperation = 1000, .onOperation = launch}, plan, {.clock = &FakeGpus::get().clock(), .cupti = cupti.session.get()});
     ASSERT_TRUE(outcome.result) << saidBy(outcome);
     std::map<Rank, std::map<std::string, int>> kernels; // beneath the sums of a rank
     for (const Lane& lane : outcome.trace.lanes()) {

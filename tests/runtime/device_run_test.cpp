@@ -3,7 +3,7 @@
 // Whole runs on GPUs that are not there (fake_gpu/fake_gpu.h): the same results as on the CPU, every access in an order that events give,
 // and times that are the device's.
 #include "tests/runtime/fake_gpu/run_on_gpus.h"
-#include "tests/runtime/cupti/fake_session.h"
+#include "tests/runtime/cupti_on_gpus.h"
 #include "tests/runtime/little_plan.h"
 #include "tests/traces/temporary_folder.h"
 
@@ -169,17 +169,14 @@ TEST(DeviceRun, RunsTheTwoOfAPairSideBySide)
 // As many for each forward of a stage, whether it runs in a pair or alone.
 TEST(DeviceRun, RecordsTheKernelsOfAPairBeneathTheOneThatLaunchedThem)
 {
-    FakeCupti& cupti = theFake();
-    cupti.reset();
-    const auto session = CuptiSession::create(fakeLibrary(), FakeGpus::get().clock(), {.flushEvery = 0, .lateBuffers = 0}).value();
+    CuptiOnGpus cupti;
     Plan plan = inPairs();
     plan.run.tracing = traces::TraceLevel::Kernels;
     const auto launch = [&](const char* name, int stream, traces::Interval when) {
         if (when.length() == 0) return; // a copy
-        cupti.launch({.name = name, .start = static_cast<std::uint64_t>(when.begin), .end = static_cast<std::uint64_t>(when.end),
-                      .stream = static_cast<std::uint32_t>(stream), .calledAt = static_cast<std::uint64_t>(when.begin)});
+        cupti.launch(name, 0, stream, when);
     };
-    const Outcome outcome = runOn({.count = 2, .ofOperation = 1000, .onOperation = launch}, plan, {.clock = &FakeGpus::get().clock(), .cupti = session.get()});
+    const Outcome outcome = runOn({.count = 2, .ofOperation = 1000, .onOperation = launch}, plan, {.clock = &FakeGpus::get().clock(), .cupti = cupti.session.get()});
     ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
     std::map<std::string, std::set<std::size_t>> counts; // by kind and stage
     std::size_t beside = 0;
@@ -201,17 +198,14 @@ TEST(DeviceRun, RecordsTheKernelsOfAPairBeneathTheOneThatLaunchedThem)
 // A library in CUPTI's place is told of each operation, as a driver would: on the thread that launches, with the device's times.
 TEST(DeviceRun, RecordsKernelsBeneathTheActionsThatLaunchedThem)
 {
-    FakeCupti& cupti = theFake();
-    cupti.reset();
-    const auto session = CuptiSession::create(fakeLibrary(), FakeGpus::get().clock(), {.flushEvery = 0, .lateBuffers = 0}).value();
+    CuptiOnGpus cupti;
     Plan plan = small("1f1b", 2, 4);
     plan.run.check = CheckMode::Off;
     plan.run.tracing = traces::TraceLevel::Kernels;
     const auto launch = [&](const char* name, int stream, traces::Interval when) {
-        cupti.launch({.name = name, .start = static_cast<std::uint64_t>(when.begin), .end = static_cast<std::uint64_t>(when.end),
-                      .stream = static_cast<std::uint32_t>(stream), .calledAt = static_cast<std::uint64_t>(when.begin)});
+        cupti.launch(name, 0, stream, when);
     };
-    const Outcome outcome = runOn({.count = 2, .ofOperation = 1000, .onOperation = launch}, plan, {.clock = &FakeGpus::get().clock(), .cupti = session.get()});
+    const Outcome outcome = runOn({.count = 2, .ofOperation = 1000, .onOperation = launch}, plan, {.clock = &FakeGpus::get().clock(), .cupti = cupti.session.get()});
     ASSERT_TRUE(outcome.result) << (outcome.failure ? outcome.failure->text : "");
     const auto actionOf = [&](Rank rank, traces::Interval kernel) {
         const traces::Lane& lane = outcome.trace.lane(*outcome.trace.findLane(rank, traces::LaneKind::Compute));
@@ -236,15 +230,13 @@ TEST(DeviceRun, RecordsKernelsBeneathTheActionsThatLaunchedThem)
     EXPECT_EQ(kernels.count("no action"), 0U);
     EXPECT_EQ(kernels.size(), 2U * (4 + 4 + 1)); // every action has some
     EXPECT_EQ(kernels["0F0"], kernels["0F3"]);
-    EXPECT_FALSE(session->recording());
+    EXPECT_FALSE(cupti.session->recording());
 }
 
 // What keeps CUPTI from it is said, and the run goes on.
 TEST(DeviceRun, GoesOnWhereKernelsCannotBeRecorded)
 {
-    FakeCupti& cupti = theFake();
-    cupti.reset();
-    const auto session = CuptiSession::create(fakeLibrary(), FakeGpus::get().clock(), {.flushEvery = 0, .lateBuffers = 0}).value();
+    CuptiOnGpus cupti;
     Plan plan = small("1f1b", 2, 4);
     plan.run.tracing = traces::TraceLevel::Kernels;
     const auto notes = [&](const LocalSessionOptions& options, const Plan& run) {
@@ -254,12 +246,12 @@ TEST(DeviceRun, GoesOnWhereKernelsCannotBeRecorded)
         for (const std::string& note : outcome.trace.notes()) all += note + "\n";
         return all;
     };
-    EXPECT_THAT(notes({.profilers = {"another tool has it"}, .cupti = session.get()}, plan), HasSubstr("kernels are not recorded: another tool has it"));
+    EXPECT_THAT(notes({.profilers = {"another tool has it"}, .cupti = cupti.session.get()}, plan), HasSubstr("kernels are not recorded: another tool has it"));
     Plan emulated = plan;
     emulated.run.mode = RunMode::Emulated;
-    EXPECT_THAT(notes({.cupti = session.get()}, emulated), HasSubstr("kernels are not recorded: mode emulated has virtual times"));
-    cupti.fail("cuptiActivityEnable", 999);
-    EXPECT_THAT(notes({.cupti = session.get()}, plan), HasSubstr("kernels are not recorded: "));
+    EXPECT_THAT(notes({.cupti = cupti.session.get()}, emulated), HasSubstr("kernels are not recorded: mode emulated has virtual times"));
+    cupti.fake.fail("cuptiActivityEnable", 999);
+    EXPECT_THAT(notes({.cupti = cupti.session.get()}, plan), HasSubstr("kernels are not recorded: "));
 }
 
 TEST(DeviceRun, SharesAGpuOrTakesOneForEachRankOrWhatThePlanSays)

@@ -8,9 +8,11 @@
 //   processes.expectNothingLeft();
 #pragma once
 
+#include "tests/runtime/manual_clock.h"
 #include "tests/runtime/nccl_on_gpus.h"
 #include "tests/runtime/team.h"
 
+#include <functional>
 #include <string>
 
 namespace stagecraft::runtime {
@@ -31,6 +33,17 @@ public:
         return runTeam(plan, options);
     }
 };
+
+// A lead: NCCL's watchdog sees time pass once a thread waits for what a GPU never ends.
+inline std::function<void(engine::Session&, Outcome&)> passesTimeOnceAGpuHangs(ManualClock& clock)
+{
+    return [&clock](engine::Session& session, Outcome& outcome) {
+        follow(session, outcome, [&] {
+            if (test::FakeGpus::get().hangs()) clock.advance(30'000'000'000);
+            return false;
+        });
+    };
+}
 
 inline std::string whyNot(const TeamOutcome& team)
 {
