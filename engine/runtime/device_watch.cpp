@@ -21,8 +21,7 @@ std::optional<DeviceWatch::Awaited> DeviceWatch::silent() const
         }
         if (!awaited) continue;
         if (awaited->ofOthers) awaited->since = std::max(awaited->since, endsSince);
-        const bool isSilent = awaited->since < now && now - awaited->since > patience_;
-        if (isSilent && (!longest || awaited->since < longest->since)) longest = awaited;
+        if (now - awaited->since > patience_ && (!longest || awaited->since < longest->since)) longest = awaited;
     }
     return longest;
 }

@@ -206,32 +206,34 @@ std::map<std::pair<Stage, int>, std::vector<Part>> sumsOf(const Trace& trace, St
     return sums;
 }
 
+// The k-th kernel of each rank's part meet; when is not known where some part has not as many, or the clocks are not known well enough.
+ExchangeKernel sumKernel(const Trace& trace, const std::vector<Part>& parts, const Part& own, std::size_t k, std::map<Rank, TimeNs>& clockErrors)
+{
+    const Interval span = spanOf(trace, own.kernels[k]);
+    ExchangeKernel kernel{.kernel = own.kernels[k], .exchange = own.sum, .clockError = clockErrors[own.rank]};
+    TimeNs lastOfOthers = std::numeric_limits<TimeNs>::min();
+    for (const Part& other : parts) {
+        if (other.rank == own.rank) continue;
+        if (other.kernels.size() != own.kernels.size()) {
+            kernel.peer = other.rank; // whose side is not known
+            return kernel;
+        }
+        const TimeNs begin = spanOf(trace, other.kernels[k]).begin;
+        kernel.clockError = std::max(kernel.clockError, clockErrors[own.rank] + clockErrors[other.rank]);
+        if (begin <= lastOfOthers) continue;
+        lastOfOthers = begin;
+        kernel.peer = other.rank;
+    }
+    const TimeNs met = std::max(span.begin, lastOfOthers);
+    if (kernel.peer && met < span.end) kernel.met = met;
+    return kernel;
+}
+
 void addSums(const Trace& trace, Step step, const NcclLanes& kernels, std::map<Rank, TimeNs>& clockErrors, std::vector<ExchangeKernel>& out)
 {
     for (const auto& [what, parts] : sumsOf(trace, step, kernels))
         for (const Part& own : parts)
-            for (std::size_t k = 0; k < own.kernels.size(); ++k) {
-                const Interval span = spanOf(trace, own.kernels[k]);
-                ExchangeKernel each{.kernel = own.kernels[k], .exchange = own.sum, .clockError = clockErrors[own.rank]};
-                bool known = true;
-                TimeNs lastOfOthers = std::numeric_limits<TimeNs>::min();
-                for (const Part& other : parts) {
-                    if (other.rank == own.rank) continue;
-                    if (other.kernels.size() != own.kernels.size()) {
-                        each.peer = other.rank; // whose side is not known
-                        known = false;
-                        break;
-                    }
-                    const TimeNs begin = spanOf(trace, other.kernels[k]).begin;
-                    each.clockError = std::max(each.clockError, clockErrors[own.rank] + clockErrors[other.rank]);
-                    if (begin <= lastOfOthers) continue;
-                    lastOfOthers = begin;
-                    each.peer = other.rank;
-                }
-                const TimeNs met = std::max(span.begin, lastOfOthers);
-                if (known && each.peer && met < span.end) each.met = met; // else the clocks are not known well enough
-                out.push_back(each);
-            }
+            for (std::size_t k = 0; k < own.kernels.size(); ++k) out.push_back(sumKernel(trace, parts, own, k, clockErrors));
 }
 
 } // namespace
